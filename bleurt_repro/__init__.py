@@ -1,0 +1,33 @@
+"""BLEURT and RoBLEURT: learned metrics that score a candidate sentence against a reference.
+
+The public names are loaded on first use, so that `import bleurt_repro` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bleurt_repro.metric.register import register
+    from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
+
+__version__ = "0.1.0"
+__all__ = ["BleurtScorer", "ScoringResult", "register"]
+
+_HOMES = {
+    "BleurtScorer": "bleurt_repro.metric.scorer",
+    "ScoringResult": "bleurt_repro.metric.scorer",
+    "register": "bleurt_repro.metric.register",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bleurt_repro' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

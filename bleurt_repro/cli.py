@@ -1,0 +1,132 @@
+"""The command line, `bleurt-repro`: each command is a thin call into the floor that does the work.
+
+Imports stand inside the commands, so that `bleurt-repro --help` answers at once. Exit codes: 0, or 2 on a usage or
+input error, said in one line on standard error (set BLEURT_REPRO_DEBUG=1 for the traceback).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Annotated, Optional
+
+import typer
+
+app = typer.Typer(
+    help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+DEFAULT_CHECKPOINT = "bleurt-repro-mini"
+
+# Commands that read their own options (dataclasses of defaults, a YAML file, overrides) take them all from here.
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from bleurt_repro import __version__
+
+        typer.echo(f"bleurt-repro {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def score(
+    references: Annotated[Optional[str], typer.Option(help="Text file, one reference a line; '-' is stdin.")] = None,
+    candidates: Annotated[Optional[str], typer.Option(help="Text file, one candidate a line; '-' is stdin.")] = None,
+    sources: Annotated[Optional[str], typer.Option(help="Text file, one source a line, if the checkpoint reads them.")] = None,
+    pairs: Annotated[
+        Optional[str], typer.Option(help="JSONL instead: reference or references, candidate, source; '-' is stdin.")
+    ] = None,
+    checkpoint: Annotated[
+        str, typer.Option(help="Embedded name, local folder, or Hub id with optional @revision.")
+    ] = DEFAULT_CHECKPOINT,
+    aggregate: Annotated[str, typer.Option(help="Several references: 'max' or 'mean'.")] = "max",
+    device: Annotated[Optional[str], typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
+    dtype: Annotated[Optional[str], typer.Option(help="float32 (default), bfloat16 or float16.")] = None,
+    batch_tokens: Annotated[Optional[int], typer.Option(help="Padded tokens in a batch.")] = None,
+    progress: Annotated[Optional[bool], typer.Option(help="Progress bar; default: on a terminal.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object with scores, mean, signature, truncated.")] = False,
+    output: Annotated[str, typer.Option(help="File to write; '-' is stdout.")] = "-",
+) -> None:
+    """Score candidates against references: one score a line, in input order."""
+    from bleurt_repro.metric.score_files import score_files
+
+    score_files(
+        references=references,
+        candidates=candidates,
+        sources=sources,
+        pairs=pairs,
+        output=output,
+        as_json=json,
+        aggregate=aggregate,
+        scorer_options={
+            "checkpoint": checkpoint,
+            "device": device,
+            "dtype": dtype,
+            "batch_tokens": batch_tokens,
+            "progress": progress,
+        },
+    )
+
+
+@app.command()
+def register() -> None:
+    """Make evaluate.load("bleurt_repro") work from any folder, offline."""
+    from bleurt_repro.metric.register import register as register_metric
+
+    path = register_metric()
+    typer.echo(f'evaluate.load("bleurt_repro") now reads {path}')
+
+
+@app.command(context_settings=PASS_ON)
+def finetune(context: typer.Context) -> None:
+    """Fine-tune a scorer on human ratings (--help lists the options)."""
+    from bleurt_repro.training.finetune import main as finetune_main
+
+    finetune_main(context.args)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    if not issubclass(category, DeprecationWarning | FutureWarning):
+        typer.echo(f"bleurt-repro: warning: {message}", err=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; input errors end in one line and exit code 2.
+
+    Args:
+        arguments: the words after the program's name; those of the process by default.
+    """
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    try:
+        app(args=arguments)
+    except BrokenPipeError:  # the reader of a pipe has left; what it wanted it has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (TypeError, ValueError, OSError) as error:
+        if os.environ.get("BLEURT_REPRO_DEBUG"):
+            raise
+        typer.echo(f"bleurt-repro: error: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Gather: human ratings (WMT, WebNLG) and synthetic pairs with their signals."""

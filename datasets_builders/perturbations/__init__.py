@@ -1,0 +1,1 @@
+"""Perturbations: ways to turn a sentence into a synthetic candidate (BLEURT, section 4.1)."""

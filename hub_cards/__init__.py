@@ -1,0 +1,1 @@
+"""Publish: cards drawn from measured results, pushes to the Hub."""

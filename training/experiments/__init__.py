@@ -1,0 +1,1 @@
+"""Experiments: one file for each, one results JSON for each run."""

@@ -1,0 +1,1 @@
+"""Teachers: small models for machines without the Hub and for other languages."""
