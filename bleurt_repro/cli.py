@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -47,21 +47,25 @@ def _common(
 
 @app.command()
 def score(
-    references: Annotated[Optional[str], typer.Option(help="Text file, one reference a line; '-' is stdin.")] = None,
-    candidates: Annotated[Optional[str], typer.Option(help="Text file, one candidate a line; '-' is stdin.")] = None,
-    sources: Annotated[Optional[str], typer.Option(help="Text file, one source a line, if the checkpoint reads them.")] = None,
+    references: Annotated[str | None, typer.Option(help="Text file, one reference a line; '-' is stdin.")] = None,
+    candidates: Annotated[str | None, typer.Option(help="Text file, one candidate a line; '-' is stdin.")] = None,
+    sources: Annotated[
+        str | None, typer.Option(help="Text file, one source a line, if the checkpoint reads them.")
+    ] = None,
     pairs: Annotated[
-        Optional[str], typer.Option(help="JSONL instead: reference or references, candidate, source; '-' is stdin.")
+        str | None, typer.Option(help="JSONL instead: reference or references, candidate, source; '-' is stdin.")
     ] = None,
     checkpoint: Annotated[
         str, typer.Option(help="Embedded name, local folder, or Hub id with optional @revision.")
     ] = DEFAULT_CHECKPOINT,
     aggregate: Annotated[str, typer.Option(help="Several references: 'max' or 'mean'.")] = "max",
-    device: Annotated[Optional[str], typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
-    dtype: Annotated[Optional[str], typer.Option(help="float32 (default), bfloat16 or float16.")] = None,
-    batch_tokens: Annotated[Optional[int], typer.Option(help="Padded tokens in a batch.")] = None,
-    progress: Annotated[Optional[bool], typer.Option(help="Progress bar; default: on a terminal.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object with scores, mean, signature, truncated.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 (default), bfloat16 or float16.")] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Padded tokens in a batch.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with scores, mean, signature, truncated.")
+    ] = False,
     output: Annotated[str, typer.Option(help="File to write; '-' is stdout.")] = "-",
 ) -> None:
     """Score candidates against references: one score a line, in input order."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
-# Before any Hugging Face library is imported: nothing here may reach out.
+# Before any Hugging Face library is imported: nothing here may reach out, or touch the user's caches.
+CACHES = tempfile.mkdtemp(prefix="bleurt-repro-tests-")
+atexit.register(shutil.rmtree, CACHES, ignore_errors=True)
 os.environ.update(
+    HF_HOME=CACHES,
     HF_HUB_OFFLINE="1",
     HF_EVALUATE_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",
@@ -26,15 +32,3 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"needs the real data in {SHARED_DATA}, which is not part of a clone")
     return SHARED_DATA
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep what the libraries cache away from the user's home."""
-    import datasets.config
-    import evaluate.config
-
-    home = tmp_path_factory.mktemp("hf")
-    datasets.config.HF_DATASETS_CACHE = home / "datasets"
-    evaluate.config.HF_METRICS_CACHE = home / "metrics"
-    evaluate.config.HF_MODULES_CACHE = home / "modules"

@@ -1,0 +1,52 @@
+# make demo    install into .venv, register the metric, score the example files
+# make test    the same environment with the test extras, and the whole suite
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := bleurt_repro metric datasets_builders training hub_cards
+EXAMPLES := metric/examples
+
+.PHONY: help demo test test-long quality types clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python setup.cfg pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-dev: $(BIN)/python setup.cfg pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed  ## score the example files with the embedded checkpoint
+	$(BIN)/bleurt-repro register
+	@echo '--- one score a line: reference | candidate'
+	@HF_HUB_OFFLINE=1 $(BIN)/bleurt-repro score --references $(EXAMPLES)/references.txt \
+		--candidates $(EXAMPLES)/candidates.txt --output $(VENV)/demo-scores.txt
+	@paste $(VENV)/demo-scores.txt $(EXAMPLES)/references.txt $(EXAMPLES)/candidates.txt
+	@echo '--- the same through evaluate'
+	@HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 $(BIN)/python $(EXAMPLES)/with_evaluate.py
+
+test: $(VENV)/.installed-dev  ## run the suite
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/.installed-dev  ## run the tests that take minutes too
+	$(BIN)/python -m pytest
+
+quality: $(VENV)/.installed-dev types  ## lint, formatting, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy finds modules by folder: give it the tree as it is imported
+types: $(VENV)/.installed-dev
+	@mkdir -p $(VENV)/typing/bleurt_repro
+	@ln -sfn $(CURDIR)/bleurt_repro/*.py $(CURDIR)/bleurt_repro/py.typed $(VENV)/typing/bleurt_repro/
+	@for floor in $(filter-out bleurt_repro,$(SOURCES)); do ln -sfn $(CURDIR)/$$floor $(VENV)/typing/bleurt_repro/$$floor; done
+	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p bleurt_repro
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,219 @@
+"""Open a checkpoint by one argument: an embedded name, a local folder, or a Hub id with an optional @revision.
+
+A checkpoint is a folder that plain `transformers` opens: a one-label sequence classifier in safetensors and a
+tokenizer. Nothing is unpickled and no code of a checkpoint is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bleurt_repro.metric.layout import Layout
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+EMBEDDED_FOLDER = Path(__file__).parent / "checkpoint"
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+# What is fetched of a Hub repository: no pickled weights, no scripts.
+HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "sentencepiece.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+NEEDS = (
+    "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
+    "as save_pretrained() writes them"
+)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded checkpoint.
+
+    Attributes:
+        name: what it was asked for by.
+        folder: where its files lie.
+        model: the `transformers` sequence classifier, in evaluation mode.
+        tokenizer: its tokenizer.
+        layout: what it reads.
+    """
+
+    name: str
+    folder: Path
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    layout: Layout
+
+
+def embedded_names() -> list[str]:
+    """List the checkpoints that the package carries."""
+    return sorted(folder.name for folder in EMBEDDED_FOLDER.glob("*") if (folder / "config.json").is_file())
+
+
+def find_checkpoint(name: str) -> Path:
+    """Find a checkpoint's folder, fetching it from the Hub if it is named by a Hub id.
+
+    Args:
+        name: an embedded name, a local folder, or "org/name" with an optional "@revision".
+
+    Raises:
+        TypeError: if the name is no string or path.
+        ValueError: if there is no such checkpoint, or the Hub has none by that name or cannot be reached.
+    """
+    if not isinstance(name, str | Path):
+        raise TypeError(f"checkpoint must be a name or a path, found {type(name).__name__}")
+    if name in embedded_names():
+        return EMBEDDED_FOLDER / name
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_file():
+        raise ValueError(f"checkpoint {name} is a file: {NEEDS}")
+    # A relative path of one level and a Hub id look alike: the folder, if it exists, was taken above.
+    if isinstance(name, str) and HUB_ID.fullmatch(name) and not name.startswith("."):
+        return _download(name)
+    raise ValueError(
+        f"unknown checkpoint {str(name)!r}: known names are {', '.join(embedded_names()) or '(none)'}; "
+        "a local folder or a Hub id such as org/name or org/name@revision will do too"
+    )
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    repo_id, _, revision = name.partition("@")
+    try:
+        return Path(snapshot_download(repo_id, revision=revision or None, allow_patterns=HUB_FILES))
+    except RevisionNotFoundError as error:
+        raise ValueError(f"checkpoint {repo_id} has no revision {revision!r} on the Hub") from error
+    except RepositoryNotFoundError as error:
+        raise ValueError(
+            f"unknown checkpoint {name!r}: no such folder here and no such repository on the Hub "
+            f"(or it is private: `hf auth login`); embedded names are {', '.join(embedded_names())}"
+        ) from error
+    except LocalEntryNotFoundError as error:
+        raise ValueError(
+            f"checkpoint {name!r} is neither a folder nor in the cache, and the Hub cannot be reached; "
+            f"embedded names are {', '.join(embedded_names())}"
+        ) from error
+    except HfHubHTTPError as error:
+        raise ValueError(f"the Hub did not give checkpoint {name!r}: {error}") from error
+
+
+def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
+    """Load a checkpoint's model and tokenizer, and make sure that it can score.
+
+    Args:
+        name: as for `find_checkpoint`.
+        dtype: arithmetic of the model; float32 by default, whatever the weights were stored in.
+
+    Raises:
+        ValueError: if the folder is no scorer, saying what is wrong and what is needed.
+    """
+    import torch
+
+    folder = find_checkpoint(name)
+    _check_files(name, folder)
+    model = _load_model(name, folder, dtype or torch.float32)
+    tokenizer = _load_tokenizer(name, folder)
+    if len(tokenizer) > model.config.vocab_size:
+        raise ValueError(
+            f"checkpoint {name}: the tokenizer knows {len(tokenizer)} tokens but the model has {model.config.vocab_size}"
+        )
+    return Checkpoint(str(name), folder, model.eval(), tokenizer, Layout.from_config(model.config))
+
+
+def _check_files(name: str, folder: Path) -> None:
+    """Refuse early, from what lies in the folder, with the reason."""
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"checkpoint {name} has no config.json: {NEEDS}")
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name}: config.json cannot be read ({error})") from error
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
+    if not any(folder.glob("*.safetensors")):
+        pickled = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
+        found = f"only {pickled[0]}, a pickle, which is never opened" if pickled else "no weights"
+        raise ValueError(f"checkpoint {name} has {found}: {NEEDS}")
+    if not any((folder / file).is_file() for file in TOKENIZER_FILES):
+        raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
+
+
+def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    from transformers import AutoModelForSequenceClassification
+
+    try:
+        with _quiet_transformers():
+            model, report = AutoModelForSequenceClassification.from_pretrained(
+                folder,
+                dtype=dtype,
+                trust_remote_code=False,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # whatever a damaged file makes the reader raise, the user needs one sentence
+        raise ValueError(f"checkpoint {name} cannot be opened ({_first_line(error)}): {NEEDS}") from error
+    if model.config.num_labels != 1:
+        raise ValueError(f"checkpoint {name} has {model.config.num_labels} labels; a scorer has one: {NEEDS}")
+    lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report.get("mismatched_keys", ()))
+    if lacking:
+        raise ValueError(
+            f"checkpoint {name} lacks weights of a scorer ({', '.join(lacking[:3])}): fine-tune it first, or check the file"
+        )
+    for weight_name, weight in model.state_dict().items():
+        if not weight.isfinite().all():
+            raise ValueError(f"checkpoint {name} has NaN or infinite weights in {weight_name}: it cannot score")
+    return model
+
+
+def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    try:
+        with _quiet_transformers():
+            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except Exception as error:
+        raise ValueError(
+            f"checkpoint {name}: its tokenizer cannot be opened ({_first_line(error)}): {NEEDS}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Keep the library's loading bar and reports off the terminal: what matters is checked and said by us."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

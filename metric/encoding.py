@@ -1,0 +1,124 @@
+"""From text to token ids: `[CLS] reference [SEP] candidate [SEP]`, shortened as BLEURT shortens (section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from bleurt_repro.metric.layout import ROLES, Layout
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class Encoded(NamedTuple):
+    """One input of the model: token ids, segment ids (both of the same length), and whether text was cut."""
+
+    ids: list[int]
+    segments: list[int]
+    truncated: bool
+
+
+def truncated_lengths(lengths: Sequence[int], room: int) -> list[int]:
+    """Say how many tokens of each text remain when they share `room` tokens.
+
+    The official loop takes the last token of the longest text until all fit; among equally long ones, of the last
+    (so of the candidate before the reference). This is its closed form: the long texts end at one common level, and
+    what the level leaves over goes to the first of them.
+
+    Args:
+        lengths: tokens of each text.
+        room: tokens there is room for in all.
+
+    Returns:
+        the lengths that remain, in the same order.
+    """
+    if sum(lengths) <= room:
+        return list(lengths)
+    level, left = 0, room
+    for rank, length in enumerate(sorted(lengths)):
+        level = left // (len(lengths) - rank)
+        if length > level:
+            break
+        left -= length
+    kept = [min(length, level) for length in lengths]
+    spare = room - sum(kept)
+    for i, length in enumerate(lengths):
+        if length > level and spare:
+            kept[i] += 1
+            spare -= 1
+    return kept
+
+
+class PairEncoder:
+    """Turns texts into model inputs by a checkpoint's tokenizer and layout.
+
+    Args:
+        tokenizer: a `transformers` tokenizer.
+        layout: which segments the checkpoint reads, in which order.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
+        self.tokenizer = tokenizer
+        self.layout = layout
+        # BERT's pooled token opens the input and its separator closes each text; RoBERTa names them bos and eos.
+        self._first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+        self._separator = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+        if self._first is None or self._separator is None:
+            raise ValueError(
+                "the tokenizer has no [CLS] and [SEP] tokens (or <s> and </s>), which a scorer's input needs"
+            )
+        # The text order in which ties are broken, whatever the order of the input: the candidate gives way first.
+        self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
+
+    def tokenize(self, texts: Iterable[str]) -> dict[str, list[int]]:
+        """Tokenise each different text once.
+
+        Args:
+            texts: any number of texts, repeated or not.
+
+        Returns:
+            token ids of each different text, without special tokens; text that looks like one ("[SEP]") stays text.
+        """
+        unique = list(dict.fromkeys(texts))
+        if not unique:
+            return {}
+        tokens = self.tokenizer(
+            [without_lone_surrogates(text) for text in unique],
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            split_special_tokens=True,
+            verbose=False,
+        )["input_ids"]
+        return dict(zip(unique, tokens, strict=True))
+
+    def encode(self, texts: Sequence[Sequence[int]]) -> Encoded:
+        """Put the tokens of one pair (or triple) together.
+
+        Args:
+            texts: token ids of each segment, in the layout's order.
+
+        Returns:
+            the model's input, at most `layout.max_length` tokens long.
+        """
+        room = self.layout.max_length - self.layout.special_tokens
+        in_tie_order = truncated_lengths([len(texts[i]) for i in self._tie_order], room)
+        kept = dict(zip(self._tie_order, in_tie_order, strict=True))
+        ids, segments = [self._first], [0]
+        for i, tokens in enumerate(texts):
+            if i:
+                ids += [self._separator] * (self.layout.separators - 1)
+                segments += [min(i, 1)] * (self.layout.separators - 1)
+            ids += [*tokens[: kept[i]], self._separator]
+            segments += [min(i, 1)] * (kept[i] + 1)
+        return Encoded(ids, segments, any(kept[i] < len(tokens) for i, tokens in enumerate(texts)))
+
+
+def without_lone_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which are no characters and which tokenizers refuse, by U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,245 @@
+"""The scorer: references and candidates in, one score a candidate out (BLEURT, section 3.2)."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.metric.checkpoints import load_checkpoint
+from bleurt_repro.metric.encoding import Encoded, PairEncoder
+from bleurt_repro.metric.signature import content_hash, signature
+from bleurt_repro.metric.texts import check_references, check_same_length, check_texts
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_CHECKPOINT = "bleurt-repro-mini"
+# Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+# BLEURT, section 5.3: with several references the best score counts.
+AGGREGATES = {"max": max, "mean": lambda scores: sum(scores) / len(scores)}
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class ScoringResult:
+    """Scores of one call and what is needed to read them.
+
+    Attributes:
+        scores: one a candidate, in input order.
+        mean_score: their mean (the system's score), or None if there are none.
+        signature: what the scores depend on.
+        truncated: how many pairs were longer than the checkpoint reads.
+    """
+
+    scores: list[float]
+    mean_score: float | None
+    signature: str
+    truncated: int
+
+
+class BleurtScorer:
+    """Scores candidates against references with a checkpoint.
+
+    Args:
+        checkpoint: an embedded name, a local folder, or a Hub id with an optional @revision.
+        device: "cpu", "cuda", "cuda:1", "mps"; by default the best this machine has.
+        dtype: "float32" (default, exact), "bfloat16" or "float16", or the torch dtype.
+        batch_tokens: most tokens of a batch, padding included; by default fitting the device.
+        progress: whether to show a bar; by default on a terminal.
+
+    Attributes:
+        model: the `transformers` model.
+        tokenizer: its tokenizer.
+        signature: what the scores of `score()` with its default aggregation depend on.
+
+    Example:
+        >>> scorer = BleurtScorer()
+        >>> identical, unrelated = scorer.score(references=["It rains."] * 2, candidates=["It rains.", "Cats sleep."])
+        >>> identical > unrelated
+        True
+    """
+
+    def __init__(
+        self,
+        checkpoint: str = DEFAULT_CHECKPOINT,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype | None = None,
+        batch_tokens: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.device = _device(device)
+        self._batch_tokens = _batch_tokens(batch_tokens, self.device.type)
+        self._progress = progress
+        loaded = load_checkpoint(checkpoint, dtype=_dtype(dtype))
+        self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
+        self.model = loaded.model.to(self.device)
+        self.tokenizer = loaded.tokenizer
+        self._encoder = PairEncoder(self.tokenizer, self.layout)
+
+    @property
+    def signature(self) -> str:
+        """What the scores depend on, in one line."""
+        return self._signature("max")
+
+    def score(
+        self,
+        *,
+        references: Any,
+        candidates: Sequence[str],
+        sources: Sequence[str] | None = None,
+        aggregate: str = "max",
+    ) -> list[float]:
+        """Score each candidate against its reference or references.
+
+        Args:
+            references: one string a candidate, or one list of strings a candidate.
+            candidates: the texts to score.
+            sources: the texts they were made from, for a checkpoint that reads them.
+            aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
+
+        Returns:
+            one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1.
+
+        Raises:
+            TypeError: if a list is a bare string or an item is no string.
+            ValueError: if lengths differ, a candidate has no reference, or sources do not fit the checkpoint.
+        """
+        return self.compute(references=references, candidates=candidates, sources=sources, aggregate=aggregate).scores
+
+    def compute(
+        self,
+        *,
+        references: Any,
+        candidates: Sequence[str],
+        sources: Sequence[str] | None = None,
+        aggregate: str = "max",
+    ) -> ScoringResult:
+        """Score as `score()` does, and give the mean, the signature and the number of truncated pairs with it."""
+        if aggregate not in AGGREGATES:
+            raise ValueError(f"aggregate must be one of {', '.join(AGGREGATES)}, found {aggregate!r}")
+        items, owners = self._items(references, candidates, sources)
+        scores, truncated = self._score_items(items)
+        if truncated:
+            warnings.warn(
+                f"{truncated} of {len(items)} pairs were longer than the {self.layout.max_length} tokens that "
+                f"checkpoint {self.checkpoint} reads: their ends were not scored",
+                stacklevel=2 if sys._getframe(1).f_code is not BleurtScorer.score.__code__ else 3,
+            )
+        gathered: list[list[float]] = [[] for _ in candidates]
+        for owner, score in zip(owners, scores, strict=True):
+            gathered[owner].append(score)
+        totals = [AGGREGATES[aggregate](own) for own in gathered]
+        mean = sum(totals) / len(totals) if totals else None
+        return ScoringResult(totals, mean, self._signature(aggregate), truncated)
+
+    def _items(self, references: Any, candidates: Any, sources: Any) -> tuple[list[tuple[str, ...]], list[int]]:
+        """Check the input and give the texts of every pair in the layout's order, each with its candidate's index."""
+        candidates = check_texts("candidates", candidates)
+        counts = {"candidates": len(candidates)}
+        several = check_references(references)
+        counts = {"references": len(several), **counts}
+        if sources is not None and not self.layout.reads_sources:
+            raise ValueError(f"checkpoint {self.checkpoint} reads no sources: leave sources out")
+        if sources is None and self.layout.reads_sources:
+            raise ValueError(f"checkpoint {self.checkpoint} reads the source of each candidate: give sources=[...]")
+        source_texts = candidates
+        if sources is not None:
+            source_texts = check_texts("sources", sources)
+            counts["sources"] = len(source_texts)
+        check_same_length(counts)
+        items, owners = [], []
+        for i, (candidate, source) in enumerate(zip(candidates, source_texts, strict=True)):
+            for reference in several[i]:
+                texts = {"reference": reference, "candidate": candidate, "source": source}
+                items.append(tuple(texts[role] for role in self.layout.inputs))
+                owners.append(i)
+        return items, owners
+
+    def _score_items(self, items: list[tuple[str, ...]]) -> tuple[list[float], int]:
+        """Score each different pair once; give the scores in the items' order and how many items were cut."""
+        unique = {item: i for i, item in enumerate(dict.fromkeys(items))}
+        tokens = self._encoder.tokenize(text for item in unique for text in item)
+        encoded = [self._encoder.encode([tokens[text] for text in item]) for item in unique]
+        scores = self._forward_all(encoded)
+        truncated = sum(encoded[unique[item]].truncated for item in items)
+        return [scores[unique[item]] for item in items], truncated
+
+    def _forward_all(self, encoded: list[Encoded]) -> list[float]:
+        import torch
+        from tqdm.auto import tqdm
+
+        batches = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)
+        scores = torch.empty(len(encoded))
+        hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
+        done = []  # kept on the device until the end, so that a GPU is never waited for in between
+        with torch.inference_mode(), tqdm(total=len(encoded), desc="score", unit="pair", disable=hidden) as bar:
+            for batch in batches:
+                done.append(self._forward([encoded[i] for i in batch]))
+                bar.update(len(batch))
+            if done:
+                scores[torch.tensor([i for batch in batches for i in batch])] = torch.cat(done).cpu()
+        return scores.tolist()
+
+    def _forward(self, pairs: list[Encoded]) -> torch.Tensor:
+        """Run the model on one batch; (pairs,) float32."""
+        import torch
+
+        shape = (len(pairs), max(len(pair.ids) for pair in pairs))
+        ids = torch.full(shape, self.tokenizer.pad_token_id or 0)
+        segments, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
+        for row, pair in enumerate(pairs):
+            length = len(pair.ids)
+            ids[row, :length] = torch.tensor(pair.ids)
+            segments[row, :length] = torch.tensor(pair.segments)
+            mask[row, :length] = 1
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if getattr(self.model.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = segments
+        inputs = {name: tensor.to(self.device, non_blocking=True) for name, tensor in inputs.items()}
+        return self.model(**inputs).logits[:, 0].float()
+
+    @cached_property
+    def _content(self) -> str:
+        return content_hash(self.folder)
+
+    def _signature(self, aggregate: str) -> str:
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate)
+
+
+def _device(device: Any) -> torch.device:
+    import torch
+
+    if device is not None:
+        try:
+            return torch.device(device)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
+            ) from error
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _dtype(dtype: Any) -> torch.dtype:
+    import torch
+
+    name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
+    return getattr(torch, name)
+
+
+def _batch_tokens(batch_tokens: int | None, device: str) -> int:
+    if batch_tokens is None:
+        return BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
+    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be a positive number of tokens, found {batch_tokens!r}")
+    return batch_tokens

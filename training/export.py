@@ -1,0 +1,47 @@
+"""Write a scorer: a folder that plain `transformers` opens and that records what BLEURT needs beyond it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bleurt_repro.metric.layout import CONFIG_KEY, Layout
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
+    """Record the layout with the model, and free the tokenizer of cutting and padding of its own.
+
+    Args:
+        model: a sequence classifier with one label.
+        tokenizer: its tokenizer; text that looks like a special token will be read as text.
+        layout: what the checkpoint reads.
+    """
+    setattr(model.config, CONFIG_KEY, layout.to_config())
+    model.config.problem_type = "regression"
+    tokenizer.split_special_tokens = True
+    tokenizer.model_max_length = layout.max_length
+    if tokenizer.is_fast:
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
+
+
+def save_scorer(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, dtype: torch.dtype | None = None
+) -> None:
+    """Save model and tokenizer.
+
+    Args:
+        model: as `prepare_scorer` left it.
+        tokenizer: likewise.
+        folder: where to; made if need be.
+        dtype: of the stored weights, such as torch.float16 for half the size; the model's own by default.
+    """
+    from copy import deepcopy
+
+    stored = model if dtype is None else deepcopy(model).to(dtype)
+    stored.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
