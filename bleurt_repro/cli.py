@@ -106,6 +106,21 @@ def finetune(context: typer.Context) -> None:
     finetune_main(context.args)
 
 
+@data_app.command("wmt")
+def data_wmt(
+    config_name: Annotated[str, typer.Option(help="The year to test on (2017, 2018, 2019, ...), or 'all'.")],
+    data_dir: Annotated[str, typer.Option(help="Folder of WMT ratings.")],
+    output: Annotated[str, typer.Option(help="Folder to write: train, validation and test.")],
+    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    seed: Annotated[int, typer.Option(help="Of the validation split.")] = 0,
+) -> None:
+    """Write human ratings of translations, split by year as in the paper."""
+    from bleurt_repro.datasets_builders.export import export_wmt
+
+    for split, records in export_wmt(config_name, data_dir, output, format, seed=seed).items():
+        typer.echo(f"{split}: {records:,} records")
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if not issubclass(category, DeprecationWarning | FutureWarning):
         typer.echo(f"bleurt-repro: warning: {message}", err=True)
