@@ -1,67 +1,64 @@
-"""Read human ratings from CSV, TSV, JSON lines or Parquet; faults are named by file and line."""
+"""Read human ratings from a file of one's own; faults are named by file and line."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-RATING_COLUMNS = (
-    "year",
-    "lp",
-    "segment_id",
-    "system",
-    "source",
-    "reference",
-    "candidate",
-    "score",
-    "raw_score",
-    "n_annotations",
-)
-REQUIRED_COLUMNS = ("reference", "candidate", "score")
-WHOLE_NUMBERS = ("year", "n_annotations")
-REAL_NUMBERS = ("score", "raw_score")
-EXTENSIONS = (".csv", ".tsv", ".jsonl", ".parquet")
-FAULTS_SHOWN = 10
+from bleurt_repro.datasets_builders.record_files import file_form, read_records
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 Rating = dict[str, Any]
+
+# The one form of ratings, in every builder and file: column and Arrow type.
+RATING_COLUMNS = {
+    "year": "int32",
+    "lp": "string",
+    "segment_id": "int64",
+    "system": "string",
+    "source": "string",
+    "reference": "string",
+    "candidate": "string",
+    "score": "float64",
+    "raw_score": "float64",
+    "n_annotations": "int32",
+}
+REQUIRED_COLUMNS = ("reference", "candidate", "score")
+FAULTS_SHOWN = 10
 
 
 def read_ratings(
     path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
 ) -> list[Rating]:
-    """Read and check a file of human ratings.
-
-    CSV follows RFC 4180: text with commas, quotes or line breaks stands in double quotes. TSV has one record a line
-    and no quoting. Both begin with a line of column names. A text file may be gzipped (`.gz`). Columns other than
-    `RATING_COLUMNS` are left out.
+    """Read and check a file of human ratings: CSV, TSV, JSON lines (each also gzipped) or Parquet.
 
     Args:
-        path: the file; its extension (.csv, .tsv, .jsonl, .parquet) says its form.
-        required: columns that must be there and have a value in each record.
-        aliases: other names of columns, each with the name it is given here.
+        path: the file; `record_files.read_records` says what each form looks like.
+        required: columns that must be there, with a value in each record; only a candidate may be empty text.
+        aliases: other names of columns, each with the name it stands for.
 
     Returns:
-        one dict a record, with all of `RATING_COLUMNS`; None where the file has no value. `segment_id` is a whole
-        number if all are, else a string.
+        one dict a record, with all of `RATING_COLUMNS`, None where the file has no value, and no other columns.
+        `segment_id` is a whole number if all are, else text.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the file and the lines at fault: a missing column, text that is no UTF-8, broken JSON, a
-            quote never closed, a score that is no finite number, no records at all.
+        ValueError: naming the file and the lines at fault: a missing column or value, a score that is no finite
+            number, no records at all, and all that makes a file malformed.
     """
-    ratings, faults = [], []
+    ratings: list[Rating] = []
+    faults: list[str] = []
     for place, record in read_records(path):
-        for other, name in (aliases or {}).items():
-            if other in record and name not in record:
-                record[name] = record[other]
+        record.update({name: record[other] for other, name in (aliases or {}).items() if other in record})
+        missing = [name for name in required if name not in record]
+        if missing and file_form(path) != ".jsonl":  # the columns of a table are missing from all its records
+            raise ValueError(f"{path}: no column {', '.join(missing)}; found {', '.join(record)}")
         try:
-            ratings.append(_checked(record, required))
+            ratings.append(check_rating(record, required))
         except ValueError as error:
             faults.append(f"{place}: {error}")
     if faults:
@@ -73,112 +70,49 @@ def read_ratings(
     return ratings
 
 
-def read_records(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give each record of a file with its place ("line 3", "row 3"), unchecked.
+def load_ratings(path: str | Path) -> Dataset:
+    """Read a file of ratings, as `read_ratings` does, into a `datasets.Dataset` with the columns `RATING_COLUMNS`."""
+    import datasets
+
+    ratings = read_ratings(path)
+    types = dict(RATING_COLUMNS)
+    if any(isinstance(rating["segment_id"], str) for rating in ratings):
+        types["segment_id"] = "string"
+    features = datasets.Features({name: datasets.Value(dtype) for name, dtype in types.items()})
+    return datasets.Dataset.from_list(ratings, features=features)
+
+
+def check_rating(record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS) -> Rating:
+    """Give one record in the form of `read_ratings`.
 
     Args:
-        path: a .csv, .tsv, .jsonl (each also with .gz) or .parquet file.
+        record: values by column name; numbers may be text.
+        required: columns that must be there, with a value.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if the form is unknown or the file is malformed.
+        ValueError: saying what is wrong with it, but not where it stands.
     """
-    file = Path(path)
-    extension = Path(file.name.removesuffix(".gz")).suffix.lower()
-    if not file.is_file():
-        raise FileNotFoundError(f"no file {path}: expected ratings as {', '.join(EXTENSIONS)}")
-    if extension not in EXTENSIONS:
-        raise ValueError(f"{path}: the form is told by the extension, expected one of {', '.join(EXTENSIONS)}")
-    if extension == ".parquet":
-        yield from _parquet_records(file)
-    elif extension == ".jsonl":
-        yield from _json_records(file)
-    else:
-        yield from _table_records(file, extension)
-
-
-def _parquet_records(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(file)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{file}: not a Parquet file ({error})") from error
-    for number, record in enumerate(table.to_pylist(), start=1):
-        yield f"row {number}", record
-
-
-def _json_records(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(_text(file).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{file}, line {number}: not JSON ({error})") from error
-        if not isinstance(record, dict):
-            raise ValueError(f"{file}, line {number}: expected a JSON object, found {type(record).__name__}")
-        yield f"line {number}", record
-
-
-def _table_records(file: Path, extension: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    text = io.StringIO(_text(file), newline="")
-    if extension == ".tsv":
-        reader = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE)
-    else:
-        reader = csv.reader(text, strict=True)
-    names: list[str] | None = None
-    number = 1
-    try:
-        for fields in reader:
-            if names is None:
-                names = [field.strip() for field in fields]
-            elif fields:
-                if len(fields) != len(names):
-                    raise ValueError(f"{file}, line {number}: {len(fields)} fields under {len(names)} column names")
-                yield f"line {number}", dict(zip(names, fields, strict=True))
-            number = reader.line_num + 1
-    except csv.Error as error:
-        raise ValueError(
-            f"{file}, line {number}: not a valid {extension[1:].upper()} record ({error}); "
-            'in CSV, text with quotes stands in quotes and each quote in it is doubled ("")'
-        ) from error
-
-
-def _text(file: Path) -> str:
-    content = file.read_bytes()
-    if file.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
-            raise ValueError(f"{file}: not a gzip file ({error})") from error
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{file}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-
-
-def _checked(record: Mapping[str, Any], required: Sequence[str]) -> Rating:
-    for name in required:
-        if name not in record:
-            raise ValueError(f"no {name}; found {', '.join(record) or 'nothing'}")
+    if missing := [name for name in required if name not in record]:
+        raise ValueError(f"no {', '.join(missing)}; found {', '.join(record) or 'nothing'}")
     return {name: _value(name, record.get(name), name in required) for name in RATING_COLUMNS}
 
 
 def _value(name: str, value: Any, required: bool) -> Any:
-    blank = value is None or (isinstance(value, str) and not value.strip())
-    if blank and name != "candidate":
+    blank = isinstance(value, str) and not value.strip()
+    if value is None or (blank and name != "candidate"):
         if required:
             raise ValueError(f"{name} is {'missing' if value is None else 'blank'}")
         return None
-    if name in REAL_NUMBERS:
+    if RATING_COLUMNS[name].startswith("float"):
         return _real(name, value)
-    if name in WHOLE_NUMBERS:
+    if name == "segment_id":
+        return value if isinstance(value, int) and not isinstance(value, bool) else _text(name, value)
+    if RATING_COLUMNS[name].startswith("int"):
         return _whole(name, value)
-    if name == "segment_id" and isinstance(value, int) and not isinstance(value, bool):
-        return value
+    return _text(name, value)
+
+
+def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be text, found {_shown(value)}")
     return value
@@ -208,9 +142,8 @@ def _shown(value: Any) -> str:
 
 
 def _unify_segment_ids(ratings: list[Rating]) -> None:
-    """Make the identifiers numbers if all are, else strings, since an Arrow column has one type."""
-    identifiers = [rating["segment_id"] for rating in ratings if rating["segment_id"] is not None]
-    convert = int if all(str(identifier).isdecimal() for identifier in identifiers) else str
-    for rating in ratings:
-        if rating["segment_id"] is not None:
-            rating["segment_id"] = convert(rating["segment_id"])
+    """Make the identifiers numbers if all are, else text, since an Arrow column has one type."""
+    named = [rating for rating in ratings if rating["segment_id"] is not None]
+    convert = int if all(str(rating["segment_id"]).isdecimal() for rating in named) else str
+    for rating in named:
+        rating["segment_id"] = convert(rating["segment_id"])

@@ -1,120 +1,54 @@
-"""WMT direct assessments, split by target year as the paper splits them (BLEURT, sections 5.1 and B.2)."""
+"""WMT direct assessments, split by target year as in BLEURT, sections 5.1 and B.2."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from pathlib import Path
-from typing import Any
 
 import datasets
 
-from bleurt_repro.datasets_builders.rating_files import Rating
+from bleurt_repro.datasets_builders.rating_files import RATING_COLUMNS, Rating
 from bleurt_repro.datasets_builders.splits import split_without_overlap
-from bleurt_repro.datasets_builders.wmt_sources import rating_files, read_wmt
+from bleurt_repro.datasets_builders.wmt_builder import WmtBuilder, WmtConfig
+from bleurt_repro.datasets_builders.wmt_sources import read_wmt
 
-TO_ENGLISH = ("*-en",)
-TARGET_YEARS = tuple(str(year) for year in range(2016, 2023))
+FIRST_YEAR = 2015
+TARGET_YEARS = tuple(str(year) for year in range(FIRST_YEAR + 1, 2023))
 EVERY_YEAR = "all"
 # BLEURT, section B.2: 10 % for 2017 and 2018, 5 % for 2019, whose training set is larger.
-VALIDATION_RATIOS = {"2016": 0.1, "2017": 0.1, "2018": 0.1}
+VALIDATION_RATIOS = {"2016": 0.10, "2017": 0.10, "2018": 0.10}
 LATER_VALIDATION_RATIO = 0.05
-RATING_FEATURES = datasets.Features(
-    {
-        "year": datasets.Value("int32"),
-        "lp": datasets.Value("string"),
-        "segment_id": datasets.Value("int64"),
-        "system": datasets.Value("string"),
-        "source": datasets.Value("string"),
-        "reference": datasets.Value("string"),
-        "candidate": datasets.Value("string"),
-        "score": datasets.Value("float64"),
-        "raw_score": datasets.Value("float64"),
-        "n_annotations": datasets.Value("int32"),
-    }
-)
-
-
-def split_by_year(
-    ratings: Sequence[Rating],
-    target: str,
-    language_pairs: Sequence[str] = TO_ENGLISH,
-    validation_ratio: float | None = None,
-    seed: int = 0,
-    one_record_per_system: bool = True,
-) -> dict[str, list[Rating]]:
-    """Make the train, validation and test sets of a target year: all earlier years train, that year tests.
-
-    Args:
-        ratings: of any years.
-        target: a year, or "all" to train on every year, with no test set.
-        language_pairs: patterns such as "de-en" or "*-en".
-        validation_ratio: the share of the training years to validate on; by default the paper's.
-        seed: of the validation split.
-        one_record_per_system: where one judged translation is the output of several systems ("a+b"), train on one
-            record for each. The test set keeps one record for each judged translation.
-
-    Raises:
-        ValueError: if no rating is left to train on.
-    """
-    if validation_ratio is None:
-        validation_ratio = VALIDATION_RATIOS.get(target, LATER_VALIDATION_RATIO)
-    ratings = [rating for rating in ratings if any(fnmatch(rating["lp"], pattern) for pattern in language_pairs)]
-    earlier = [rating for rating in ratings if target == EVERY_YEAR or rating["year"] < int(target)]
-    if not earlier:
-        years = sorted({rating["year"] for rating in ratings})
-        raise ValueError(f"no ratings of {', '.join(language_pairs)} before {target}; found the years {years}")
-    if one_record_per_system:
-        earlier = [record for rating in earlier for record in records_per_system(rating)]
-    train, validation = split_without_overlap(earlier, validation_ratio, seed)
-    splits = {"train": [earlier[i] for i in train], "validation": [earlier[i] for i in validation]}
-    if target != EVERY_YEAR:
-        splits["test"] = [rating for rating in ratings if rating["year"] == int(target)]
-    return {name: rows for name, rows in splits.items() if rows}
-
-
-def records_per_system(rating: Rating) -> list[Rating]:
-    """Give one record for each system of a rating whose `system` joins several names by "+", as WMT 2017 does."""
-    return (
-        [{**rating, "system": name} for name in (rating["system"] or "").split("+")] if rating["system"] else [rating]
-    )
+# Submissions of WMT 2017 end in their number, and several with the same output are joined, as in "a.123+b.45".
+MERGED_SYSTEMS = re.compile(r"[^+]+\.\d+(?:\+[^+]+\.\d+)+")
+RATING_FEATURES = datasets.Features({name: datasets.Value(dtype) for name, dtype in RATING_COLUMNS.items()})
 
 
 @dataclass
-class WmtRatingsConfig(datasets.BuilderConfig):
+class WmtRatingsConfig(WmtConfig):
     """Which ratings, and how they are split; see `split_by_year`."""
 
-    language_pairs: Sequence[str] = TO_ENGLISH
     validation_ratio: float | None = None
     seed: int = 0
     one_record_per_system: bool = True
-    # Of data and code: datasets' cache key would otherwise hold neither, and old rows could come back.
-    fingerprint: str = ""
+    average_duplicates: bool = False
 
 
-class WmtRatings(datasets.GeneratorBasedBuilder):
-    """Ratings of translations, standardised by annotator.
+class WmtRatings(WmtBuilder):
+    """Ratings of translations, standardised by annotator, as the train, validation and test sets of a year.
 
-    Args:
-        config_name: the year to test on ("2017"), or "all".
-        data_dir: the folder of ratings.
+    See `WmtBuilder` for the sources, `split_by_year` for the options, `rating_files.RATING_COLUMNS` for the columns.
 
     Example:
-        >>> builder = WmtRatings(config_name="2017", data_dir="wmt")  # doctest: +SKIP
+        >>> builder = WmtRatings("2018", data_dir="wmt", language_pairs=["de-en", "zh-en"])  # doctest: +SKIP
         >>> builder.download_and_prepare()  # doctest: +SKIP
-        >>> builder.as_dataset()  # doctest: +SKIP
+        >>> builder.as_dataset(split="train")  # doctest: +SKIP
     """
 
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = WmtRatingsConfig
     BUILDER_CONFIGS = [WmtRatingsConfig(name=name) for name in (*TARGET_YEARS, EVERY_YEAR)]
-
-    def __init__(self, *args: Any, data_dir: str | None = None, **kwargs: Any) -> None:
-        if data_dir is None:
-            raise ValueError("WmtRatings needs data_dir, the folder of ratings")
-        super().__init__(*args, data_dir=str(data_dir), fingerprint=fingerprint(rating_files(data_dir)), **kwargs)
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
@@ -122,25 +56,96 @@ class WmtRatings(datasets.GeneratorBasedBuilder):
         )
 
     def splits(self) -> dict[str, list[Rating]]:
-        """Make the sets as plain rows, without writing anything."""
+        """Make the rows of each split, without writing anything."""
         config = self.config
-        options = {name: getattr(config, name) for name in ("language_pairs", "validation_ratio", "seed")}
         return split_by_year(
-            read_wmt(config.data_dir), config.name, one_record_per_system=config.one_record_per_system, **options
+            read_wmt(**config.source()),
+            config.name,
+            validation_ratio=config.validation_ratio,
+            seed=config.seed,
+            one_record_per_system=config.one_record_per_system,
+            average_duplicates=config.average_duplicates,
         )
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        self._rows: Mapping[str, list[Rating]] = self.splits()
-        return [datasets.SplitGenerator(name=name, gen_kwargs={"split": name}) for name in self._rows]
 
-    def _generate_examples(self, split: str) -> Iterator[tuple[int, Rating]]:
-        yield from enumerate(self._rows[split])
+def split_by_year(
+    ratings: Sequence[Rating],
+    target: str,
+    *,
+    validation_ratio: float | None = None,
+    seed: int = 0,
+    one_record_per_system: bool = True,
+    average_duplicates: bool = False,
+) -> dict[str, list[Rating]]:
+    """Make the sets of a target year: all earlier years train, that year tests.
+
+    The test set is as it was judged; the last two options shape the training years alone.
+
+    Args:
+        ratings: of any years.
+        target: a year, or "all" to train on every year, with no test set.
+        validation_ratio: the share of the training years to validate on; by default the paper's.
+        seed: of the validation split.
+        one_record_per_system: where systems had the same output and it was judged once, train on a record for each.
+        average_duplicates: join the records of the same candidate and reference; see `average_duplicate_records`.
+
+    Returns:
+        train, validation and test, those that are not empty. A year that is missing is warned of.
+
+    Raises:
+        ValueError: if no rating is left to train on.
+    """
+    years = {rating["year"] for rating in ratings}
+    earlier = [rating for rating in ratings if target == EVERY_YEAR or rating["year"] < int(target)]
+    if not earlier:
+        raise ValueError(f"no ratings from before {target} to train on; found the years {sorted(years)}")
+    _warn_of_missing_years(years, target)
+    if one_record_per_system:
+        earlier = [record for rating in earlier for record in records_per_system(rating)]
+    if average_duplicates:
+        earlier = average_duplicate_records(earlier)
+    if validation_ratio is None:
+        validation_ratio = VALIDATION_RATIOS.get(target, LATER_VALIDATION_RATIO)
+    train, validation = split_without_overlap(earlier, validation_ratio, seed)
+    test = [rating for rating in ratings if str(rating["year"]) == target]
+    splits = {"train": [earlier[i] for i in train], "validation": [earlier[i] for i in validation], "test": test}
+    return {name: rows for name, rows in splits.items() if rows}
 
 
-def fingerprint(files: Sequence[Path]) -> str:
-    """Hash data files, and the code here that reads them."""
-    code = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256()
-    for file in [*files, *code]:
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()[:16]
+def _warn_of_missing_years(years: set[int], target: str) -> None:
+    last = max(years) if target == EVERY_YEAR else int(target)
+    if missing := [str(year) for year in range(FIRST_YEAR, last + 1) if year not in years]:
+        uses = "test set" if missing == [target] else "years"
+        warnings.warn(f"no ratings of {', '.join(missing)}: the {uses} of {target} will lack them", stacklevel=3)
+
+
+def records_per_system(rating: Rating) -> list[Rating]:
+    """Give a record for each system of a rating that several share; others stay as they are."""
+    if not MERGED_SYSTEMS.fullmatch(rating["system"] or ""):
+        return [rating]
+    return [{**rating, "system": system} for system in rating["system"].split("+")]
+
+
+def average_duplicate_records(ratings: Sequence[Rating]) -> list[Rating]:
+    """Join the ratings of the same language pair, reference and candidate into one, in place of the first.
+
+    With it the training set for 2017 has the 5,344 records of BLEURT, section 5.2, in place of 5,360.
+
+    Returns:
+        records with the mean scores, the sum of the annotations, and the names of the systems joined by "+".
+    """
+    groups: dict[tuple[str, ...], list[Rating]] = {}
+    for rating in ratings:
+        groups.setdefault((rating["lp"], rating["reference"], rating["candidate"]), []).append(rating)
+    return [_average(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _average(group: list[Rating]) -> Rating:
+    values = {name: [rating[name] for rating in group if rating[name] is not None] for name in RATING_COLUMNS}
+    return {
+        **group[0],
+        "score": sum(values["score"]) / len(group),
+        "raw_score": sum(values["raw_score"]) / len(values["raw_score"]) if values["raw_score"] else None,
+        "n_annotations": sum(values["n_annotations"]) if values["n_annotations"] else None,
+        "system": "+".join(dict.fromkeys(values["system"])) or None,
+    }

@@ -1,49 +1,194 @@
-"""Where WMT ratings are read from; each reader gives plain dicts with the columns of `RATING_COLUMNS`."""
+"""Where WMT ratings come from: a folder of rating files, the official archives, or the Hub."""
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bleurt_repro.datasets_builders.rating_files import EXTENSIONS, Rating, read_ratings, read_records
+from bleurt_repro.datasets_builders.fingerprints import fingerprint
+from bleurt_repro.datasets_builders.rating_files import Rating, check_rating, read_ratings
+from bleurt_repro.datasets_builders.record_files import EXTENSIONS, file_form, read_records
+from bleurt_repro.datasets_builders.wmt_archives import LAYOUT, index_files, rating_archives, read_archives
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 REQUIRED_COLUMNS = ("year", "lp", "segment_id", "reference", "candidate", "score")
 # Names that are in use for the same things.
 ALIASES = {"z_score": "score", "n_annot": "n_annotations"}
 
+# Direct assessments of the years from 2017 on, https://huggingface.co/datasets/RicardoRei/wmt-da-human-evaluation;
+# its `score` is standardised by annotator, `raw` is of 0..100.
+HUB_DATASET = "RicardoRei/wmt-da-human-evaluation"
+HUB_COLUMNS = {
+    "src": "source",
+    "mt": "candidate",
+    "ref": "reference",
+    "raw": "raw_score",
+    "annotators": "n_annotations",
+}
 
-def read_wmt(data_dir: str | Path) -> list[Rating]:
-    """Read all the direct assessments in a folder.
+TO_ENGLISH = ("*-en",)
+
+
+def matches(lp: str, language_pairs: Sequence[str]) -> bool:
+    """Say whether a pair is one of some patterns, such as "de-en" or "*-en"."""
+    return any(fnmatch(lp, pattern) for pattern in language_pairs)
+
+
+def read_wmt(
+    data_dir: str | Path | None = None,
+    hub_dataset: str | None = None,
+    hub_revision: str | None = None,
+    language_pairs: Sequence[str] = TO_ENGLISH,
+) -> list[Rating]:
+    """Read the direct assessments of some language pairs, of all the years there are.
 
     Args:
-        data_dir: a folder of rating files, or one such file.
+        data_dir: a file of ratings; a folder of such files; or a folder with the official archives, unpacked.
+        hub_dataset: instead, a dataset on the Hub with the columns of `HUB_DATASET`.
+        hub_revision: its branch, tag or commit.
+        language_pairs: patterns such as "de-en" or "*-en".
+
+    Returns:
+        dicts with the columns of `rating_files.RATING_COLUMNS`.
 
     Raises:
         FileNotFoundError: saying what was looked for.
-        ValueError: naming file and line of a bad record.
+        ValueError: naming file and line of a bad record, or if no rating is of those language pairs.
     """
-    return [rating for file in rating_files(data_dir) for rating in read_ratings(file, REQUIRED_COLUMNS, ALIASES)]
+    if hub_dataset:
+        ratings = from_hub_columns(_load_hub(hub_dataset, hub_revision), language_pairs)
+    else:
+        ratings = _read_local(data_dir)
+    wanted = [rating for rating in ratings if matches(rating["lp"], language_pairs)]
+    if not wanted:
+        found = ", ".join(sorted({rating["lp"] for rating in ratings})) or "none"
+        raise ValueError(f"no ratings of {', '.join(language_pairs)} in {hub_dataset or data_dir}; found {found}")
+    return wanted
 
 
-def rating_files(data_dir: str | Path) -> list[Path]:
-    """Find the files of direct assessments in a folder, by extension; files of relative ranks are left out.
+def source_fingerprint(
+    data_dir: str | Path | None = None, hub_dataset: str | None = None, hub_revision: str | None = None
+) -> str:
+    """Hash what `read_wmt` would read, and the code that reads it; the arguments and errors are those of `read_wmt`."""
+    if bool(data_dir) == bool(hub_dataset):
+        raise ValueError(
+            "needs either data_dir, a file or folder of ratings, or hub_dataset, such as "
+            f'"{HUB_DATASET}"; found {"both" if data_dir else "neither"}'
+        )
+    if hub_dataset:
+        from datasets import load_dataset_builder
 
-    Args:
-        data_dir: the folder, or one file.
+        builder = _on_hub(load_dataset_builder, hub_dataset, hub_revision)
+        return f"{builder.hash}-{builder.config_id}-{fingerprint([])}"
+    kind, files = _local_files(data_dir)
+    return fingerprint(index_paths(data_dir) if kind == "archives" else files)
 
-    Raises:
-        FileNotFoundError: if there is none.
-    """
-    folder = Path(data_dir)
-    files = [folder] if folder.is_file() else sorted(folder.iterdir()) if folder.is_dir() else []
-    files = [file for file in files if file.name.lower().removesuffix(".gz").endswith(EXTENSIONS)]
-    files = [file for file in files if not _is_relative_ranks(file)]
+
+def index_paths(folder: str | Path | None) -> list[Path]:
+    """Give all files under a folder, sorted by name."""
+    return [path for paths in index_files(folder or ".").values() for path in paths]
+
+
+def _read_local(data_dir: str | Path | None) -> list[Rating]:
+    kind, files = _local_files(data_dir)
+    if kind == "archives":
+        ratings = read_archives(data_dir or ".")
+    else:
+        ratings = [rating for file in files for rating in read_ratings(file, REQUIRED_COLUMNS, ALIASES)]
+        _check_segment_ids(ratings, data_dir)
+    _warn_of_repeats(ratings, data_dir)
+    return ratings
+
+
+def _local_files(data_dir: str | Path | None) -> tuple[str, list[Path]]:
+    """Tell a folder of rating files from one of archives; give the files that hold ratings."""
+    path = Path(data_dir or ".")
+    archives = rating_archives(index_files(path)) if path.is_dir() else []
+    if archives:
+        return "archives", archives
+    candidates = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
+    files = [file for file in candidates if file.is_file() and file_form(file) and not is_relative_ranks(file)]
     if not files:
         raise FileNotFoundError(
-            f"no WMT ratings in {data_dir}: looked for files {', '.join('*' + e for e in EXTENSIONS)} (or .gz) "
-            f"with the columns {', '.join(REQUIRED_COLUMNS)}"
+            f"no WMT ratings in {data_dir}: looked for files {', '.join('*' + form for form in EXTENSIONS)} (or .gz) "
+            f"with the columns {', '.join(REQUIRED_COLUMNS)}, and for the official {LAYOUT} in any folder below"
         )
-    return files
+    return "files", files
 
 
-def _is_relative_ranks(file: Path) -> bool:
+def is_relative_ranks(file: Path) -> bool:
+    """Say whether a file holds pairs of systems, one better than the other, in place of ratings."""
     return any("better" in record and "worse" in record for _, record in [next(read_records(file), ("", {}))])
+
+
+def _check_segment_ids(ratings: list[Rating], data_dir: str | Path | None) -> None:
+    for rating in ratings:
+        if not isinstance(rating["segment_id"], int):
+            raise ValueError(f"{data_dir}: segment_id must be a whole number, found {rating['segment_id']!r}")
+
+
+def _warn_of_repeats(ratings: list[Rating], data_dir: str | Path | None) -> None:
+    keys = Counter(tuple(rating[name] for name in ("year", "lp", "segment_id", "system")) for rating in ratings)
+    if repeats := len(ratings) - len(keys):
+        example = " ".join(map(str, keys.most_common(1)[0][0]))
+        warnings.warn(
+            f"{data_dir}: {repeats} ratings are of an output that another one is of too (such as {example}); "
+            "does a file stand there twice?",
+            stacklevel=2,
+        )
+
+
+def _load_hub(hub_dataset: str, revision: str | None) -> Dataset:
+    from datasets import load_dataset
+
+    def load_train(*args: str, **kwargs: str | None) -> Dataset:
+        return load_dataset(*args, split="train", **kwargs)  # type: ignore[call-overload, no-any-return]
+
+    return _on_hub(load_train, hub_dataset, revision)
+
+
+def _on_hub(load, hub_dataset: str, revision: str | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    try:
+        return load(hub_dataset, revision=revision)
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"no ratings from the Hub: looked for the dataset {hub_dataset}, revision {revision or 'main'}, with a "
+            f"split train ({error})"
+        ) from error
+
+
+def from_hub_columns(dataset: Dataset, language_pairs: Sequence[str] = TO_ENGLISH) -> list[Rating]:
+    """Give the ratings of a dataset with the columns of `HUB_DATASET`.
+
+    It names neither systems nor segments: `system` is None, and `segment_id` counts the distinct pairs of source and
+    reference of a year and language pair, from 1. Ratings without a reference are left out, with a warning.
+
+    Args:
+        dataset: with the columns lp, src, mt, ref, score, raw, annotators, year.
+        language_pairs: patterns such as "de-en" or "*-en".
+
+    Raises:
+        ValueError: if a column is missing or a value is wrong.
+    """
+    needed = ["lp", "year", "score", *HUB_COLUMNS]
+    if missing := [name for name in needed if name not in dataset.column_names]:
+        raise ValueError(f"no column {', '.join(missing)}; looked for {', '.join(needed)}, as in {HUB_DATASET}")
+    dataset = dataset.select_columns(needed).rename_columns(HUB_COLUMNS)
+    chosen = [i for i, lp in enumerate(dataset["lp"]) if matches(lp, language_pairs)]
+    segments: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
+    ratings: list[Rating] = []
+    for row in dataset.select(chosen):
+        if row["reference"]:
+            numbers = segments.setdefault((row["year"], row["lp"]), {})
+            number = numbers.setdefault((row["source"], row["reference"]), len(numbers) + 1)
+            record = {**row, "segment_id": number, "candidate": row["candidate"] or ""}
+            ratings.append(check_rating(record, REQUIRED_COLUMNS))
+    if len(ratings) < len(chosen):
+        warnings.warn(f"left out {len(chosen) - len(ratings)} ratings without a reference", stacklevel=2)
+    return ratings

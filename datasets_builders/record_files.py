@@ -1,0 +1,126 @@
+"""Read records from CSV, TSV, JSON lines or Parquet, each with the place it stands at."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EXTENSIONS = (".csv", ".tsv", ".jsonl", ".parquet")
+
+Record = dict[str, Any]
+
+
+def file_form(path: str | Path) -> str:
+    """Give the extension that says a file's form, `.gz` left aside; "" if it is none of `EXTENSIONS`."""
+    extension = Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    return extension if extension in EXTENSIONS else ""
+
+
+def read_records(path: str | Path) -> Iterator[tuple[str, Record]]:
+    """Give each record of a file with its place, such as "line 3" or "row 3".
+
+    CSV follows RFC 4180: text with commas, quotes or line breaks stands in double quotes. TSV has one record a line
+    and no quoting. Both begin with a line of column names. JSON lines hold one object each; blank lines are no
+    records. The three may be gzipped (`.gz`). Text is UTF-8.
+
+    Args:
+        path: the file; its extension says its form.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the form is unknown, or, naming file and line, if the file is malformed.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"no file {path}: expected records as {', '.join(EXTENSIONS)}")
+    if file.is_dir() or not file_form(file):
+        found = "a folder" if file.is_dir() else f"{file.suffix or 'no extension'}"
+        raise ValueError(f"{path}: expected a file ending in {', '.join(EXTENSIONS)} (or .gz), found {found}")
+    yield from _READERS[file_form(file)](file)
+
+
+def _parquet_records(file: Path) -> Iterator[tuple[str, Record]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.read_table(file)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{file}: not a Parquet file ({error})") from error
+    for number, record in enumerate(table.to_pylist(), start=1):
+        yield f"row {number}", record
+
+
+def _json_records(file: Path) -> Iterator[tuple[str, Record]]:
+    for number, line in enumerate(_lines(file), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{file}, line {number}: not JSON ({error})") from error
+        if not isinstance(record, dict):
+            raise ValueError(f"{file}, line {number}: expected a JSON object, found {type(record).__name__}")
+        yield f"line {number}", record
+
+
+def _csv_records(file: Path) -> Iterator[tuple[str, Record]]:
+    return _table_records(file, csv.reader(_lines(file), strict=True))
+
+
+def _tsv_records(file: Path) -> Iterator[tuple[str, Record]]:
+    return _table_records(file, csv.reader(_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _table_records(file: Path, reader: Any) -> Iterator[tuple[str, Record]]:
+    names: list[str] = []
+    for number, fields in _numbered(file, reader):
+        if not names:
+            names = _column_names(file, fields)
+        elif len(fields) != len(names):
+            raise ValueError(f"{file}, line {number}: {len(fields)} fields under {len(names)} column names")
+        else:
+            yield f"line {number}", dict(zip(names, fields, strict=True))
+
+
+def _numbered(file: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Give each row with the line it begins on, since quoted text may span lines."""
+    number = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield number, fields
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"{file}, line {number}: malformed record ({error}); in CSV, text with commas, quotes or line breaks "
+            "stands in double quotes, and a quote within is doubled"
+        ) from error
+
+
+def _column_names(file: Path, fields: list[str]) -> list[str]:
+    names = [field.strip() for field in fields]
+    if len(set(names)) < len(names) or "" in names:
+        raise ValueError(f"{file}, line 1: the column names must be distinct and not blank, found {', '.join(names)}")
+    return names
+
+
+def _lines(file: Path) -> Iterator[str]:
+    """Give the lines of a text file, ends included; only line feeds end a line, since text may hold other breaks."""
+    number = 0
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}, line {number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{file}, line {number + 1}: not a whole gzip file ({error})") from error
+
+
+_READERS = {".csv": _csv_records, ".tsv": _tsv_records, ".jsonl": _json_records, ".parquet": _parquet_records}
