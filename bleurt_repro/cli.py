@@ -132,9 +132,10 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: the words after the program's name; those of the process by default.
     """
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        app(args=arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            app(args=arguments)
     except BrokenPipeError:  # the reader of a pipe has left; what it wanted it has
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -43,7 +43,7 @@ class Checkpoint:
     """A loaded checkpoint.
 
     Attributes:
-        name: what it was asked for by.
+        name: what to call it: the embedded name, the Hub id, or the folder's own name.
         folder: where its files lie.
         model: the `transformers` sequence classifier, in evaluation mode.
         tokenizer: its tokenizer.
@@ -138,7 +138,9 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
         raise ValueError(
             f"checkpoint {name}: the tokenizer knows {len(tokenizer)} tokens but the model has {model.config.vocab_size}"
         )
-    return Checkpoint(str(name), folder, model.eval(), tokenizer, Layout.from_config(model.config))
+    # Of a local folder only its name: where it lies says nothing about its scores, and its hash says all.
+    shown = folder.resolve().name if Path(name).expanduser().is_dir() else str(name)
+    return Checkpoint(shown, folder, model.eval(), tokenizer, Layout.from_config(model.config))
 
 
 def _check_files(name: str, folder: Path) -> None:

@@ -131,7 +131,7 @@ class BleurtScorer:
                 f"checkpoint {self.checkpoint} reads: their ends were not scored",
                 stacklevel=2 if sys._getframe(1).f_code is not BleurtScorer.score.__code__ else 3,
             )
-        gathered: list[list[float]] = [[] for _ in candidates]
+        gathered: list[list[float]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
         for owner, score in zip(owners, scores, strict=True):
             gathered[owner].append(score)
         totals = [AGGREGATES[aggregate](own) for own in gathered]

@@ -32,3 +32,68 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"needs the real data in {SHARED_DATA}, which is not part of a clone")
     return SHARED_DATA
+
+
+TINY_WORDS = "the a cat sat on mat it rains dog not good bye hi there stock prices fell".split()
+
+
+def make_tiny_tokenizer(folder: Path):
+    """A lower-casing WordPiece tokenizer of letters, digits, punctuation and a few words."""
+    from transformers import BertTokenizer
+
+    characters = [chr(code) for code in range(33, 127)]
+    vocabulary = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *characters,
+        *(f"##{c}" for c in characters),
+        *TINY_WORDS,
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(vocabulary)) + "\n")
+    return BertTokenizer(str(folder / "vocab.txt"), do_lower_case=True)
+
+
+def make_tiny_scorer(
+    folder: Path, *, max_length: int = 64, inputs=("reference", "candidate"), labels: int = 1
+) -> Path:
+    """A scorer of two narrow layers with random weights wide enough that its scores differ."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from bleurt_repro.metric.layout import Layout
+    from bleurt_repro.training.export import prepare_scorer, save_scorer
+
+    torch.manual_seed(0)
+    tokenizer = make_tiny_tokenizer(folder)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        num_labels=labels,
+        initializer_range=0.3,
+    )
+    model = BertForSequenceClassification(config)
+    prepare_scorer(model, tokenizer, Layout(inputs=inputs, max_length=max_length))
+    save_scorer(model, tokenizer, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny scorer; read it, do not change it."""
+    return make_tiny_scorer(tmp_path_factory.mktemp("checkpoints") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_source_scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny scorer that reads source, candidate and reference."""
+    return make_tiny_scorer(
+        tmp_path_factory.mktemp("checkpoints") / "tiny-source", inputs=("source", "candidate", "reference")
+    )

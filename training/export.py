@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+# Cutting and padding that some encoders' tokenizers carry along; a scorer does both itself.
+TOKENIZER_HABITS = ("max_length", "stride", "truncation_side", "truncation_strategy", "padding_side", "pad_to_multiple_of")
+
 
 def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
     """Record the layout with the model, and free the tokenizer of cutting and padding of its own.
@@ -22,8 +25,11 @@ def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, l
     """
     setattr(model.config, CONFIG_KEY, layout.to_config())
     model.config.problem_type = "regression"
-    tokenizer.split_special_tokens = True
     tokenizer.model_max_length = layout.max_length
+    tokenizer.split_special_tokens = True
+    tokenizer.init_kwargs["split_special_tokens"] = True  # only this way is it saved
+    for name in TOKENIZER_HABITS:
+        tokenizer.init_kwargs.pop(name, None)
     if tokenizer.is_fast:
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()

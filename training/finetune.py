@@ -60,10 +60,17 @@ class FinetuningArguments(TrainingArguments):
     load_best_model_at_end: bool = True
     metric_for_best_model: str | None = "kendall_tau"
     greater_is_better: bool | None = True
-    report_to: str | list[str] | None = "none"
+    report_to: None | str | list[str] = "none"  # the order that HfArgumentParser can read
+
+    def __post_init__(self) -> None:
+        import torch
+
+        if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
+            self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
+        super().__post_init__()
 
 
-def encode_ratings(ratings: Dataset, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> Dataset:
+def encode_ratings(ratings: list[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, layout: Layout) -> Dataset:
     """Give the model's inputs and labels for each rating.
 
     Args:
@@ -74,6 +81,8 @@ def encode_ratings(ratings: Dataset, tokenizer: PreTrainedTokenizerBase, layout:
     Returns:
         input_ids, token_type_ids, attention_mask, labels, length.
     """
+    from datasets import Dataset
+
     from bleurt_repro.metric.encoding import PairEncoder
 
     encoder = PairEncoder(tokenizer, layout)
@@ -90,7 +99,8 @@ def encode_ratings(ratings: Dataset, tokenizer: PreTrainedTokenizerBase, layout:
             "labels": [float(score) for score in batch["score"]],
         }
 
-    return ratings.map(encode, batched=True, remove_columns=ratings.column_names, desc="encode")
+    texts = Dataset.from_list([{name: rating[name] for name in (*layout.inputs, "score")} for rating in ratings])
+    return texts.map(encode, batched=True, remove_columns=texts.column_names, desc="encode")
 
 
 def agreement(prediction: EvalPrediction) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -113,6 +114,18 @@ class BleurtRepro(evaluate.Metric):
             license="Apache-2.0",
             reference_urls=["https://aclanthology.org/2020.acl-main.704", "https://aclanthology.org/2021.wmt-1.114"],
         )
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+        """Score what is given, after what `add` and `add_batch` were given."""
+        known = list(inspect.signature(self._compute).parameters)
+        unknown = sorted(set(kwargs) - set(known))
+        if unknown:
+            raise TypeError(f"compute() has no argument {', '.join(unknown)}; it takes {', '.join(known)}")
+        if self.writer is None and predictions is not None and references is not None and not len(predictions):
+            # evaluate tells the kind of references from the first one; without any, either kind will do
+            self.selected_feature_format = self.info.features[0]
+            self._init_writer()
+        return evaluate.Metric.compute(self, predictions=predictions, references=references, **kwargs)
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
         """Add candidates and references to score later."""

@@ -1,0 +1,206 @@
+"""The scorer: order, batching, references, truncation, signature, and what bad input gets."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.signature import content_hash
+
+WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(0, 20))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_scorer):
+    return BleurtScorer(str(tiny_scorer), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return sentences(60, seed=1), sentences(60, seed=2)
+
+
+def test_scores_are_those_of_the_plain_model(scorer, tiny_scorer, pairs):
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_scorer).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_scorer)
+    pairs = [[text or "a" for text in texts] for texts in pairs]  # the plain call drops an empty second text
+    with torch.inference_mode():
+        expected = [model(**tokenizer(r, c, return_tensors="pt")).logits.item() for r, c in zip(*pairs, strict=True)]
+    assert scorer.score(references=pairs[0], candidates=pairs[1]) == pytest.approx(expected, abs=1e-5)
+    assert len({round(score, 4) for score in expected}) > 30  # the tiny model tells its inputs apart
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
+def test_batching_changes_neither_order_nor_scores(tiny_scorer, scorer, pairs, batch_tokens):
+    other = BleurtScorer(str(tiny_scorer), device="cpu", batch_tokens=batch_tokens)
+    expected = scorer.score(references=pairs[0], candidates=pairs[1])
+    assert other.score(references=pairs[0], candidates=pairs[1]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_permuted_inputs_give_permuted_scores(scorer, pairs):
+    order = random.Random(3).sample(range(60), 60)
+    scores = scorer.score(references=pairs[0], candidates=pairs[1])
+    permuted = scorer.score(references=[pairs[0][i] for i in order], candidates=[pairs[1][i] for i in order])
+    assert permuted == pytest.approx([scores[i] for i in order], abs=1e-5)
+
+
+def test_equal_pairs_are_scored_once(scorer, monkeypatch):
+    rows = []
+    forward = scorer._forward
+    monkeypatch.setattr(scorer, "_forward", lambda batch: rows.append(len(batch)) or forward(batch))
+    scores = scorer.score(references=["a cat", "a dog", "a cat"] * 5, candidates=["cat", "cat", "cat"] * 5)
+    assert sum(rows) == 2
+    assert scores[0] == scores[2] == scores[12] != scores[1]
+
+
+def test_reference_and_candidate_are_not_interchangeable(scorer):
+    there, back = scorer.score(references=["a cat", "the dog sat"], candidates=["the dog sat", "a cat"])
+    assert there != pytest.approx(back, abs=1e-4)
+
+
+def test_several_references(scorer):
+    single = scorer.score(references=["a cat", "the mat", "it rains"], candidates=["good bye"] * 3)
+    ragged = {"references": [["a cat", "the mat"], ["it rains"]], "candidates": ["good bye"] * 2}
+    assert scorer.score(**ragged) == pytest.approx([max(single[:2]), single[2]], abs=1e-6)
+    assert scorer.score(**ragged, aggregate="mean") == pytest.approx([sum(single[:2]) / 2, single[2]], abs=1e-6)
+
+
+def test_truncation_is_said_and_counted(scorer):
+    long = " ".join(["cat"] * 100)
+    with pytest.warns(UserWarning, match=r"2 of 3 pairs were longer than the 64 tokens"):
+        result = scorer.compute(references=[long, long, "a cat"], candidates=["a", "a", "a"])
+    assert result.truncated == 2
+    with pytest.warns(UserWarning, match="longer than"):
+        scorer.score(references=[long], candidates=["a"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert scorer.compute(references=["a cat"], candidates=["a"]).truncated == 0
+
+
+def test_only_the_end_of_a_long_text_goes_unread(scorer):
+    start = " ".join(["cat"] * 80)
+    with pytest.warns(UserWarning):
+        same, other = scorer.score(references=[start, "dog " + start], candidates=["a", "a"])
+        longer = scorer.score(references=[start + " dog"], candidates=["a"])[0]
+    assert longer == pytest.approx(same, abs=1e-6)
+    assert other != pytest.approx(same, abs=1e-5)
+
+
+def test_result_holds_mean_and_signature(scorer, tiny_scorer):
+    result = scorer.compute(references=["a cat", "a dog"], candidates=["a", "b"], aggregate="mean")
+    assert result.mean_score == pytest.approx(sum(result.scores) / 2)
+    assert scorer.signature == (
+        f"checkpoint:tiny|hash:{content_hash(tiny_scorer)}|inputs:reference+candidate|max_length:64"
+        "|dtype:float32|aggregate:max|version:0.1.0"
+    )
+    assert result.signature == scorer.signature.replace("aggregate:max", "aggregate:mean")
+
+
+def test_no_pairs_give_no_scores(scorer):
+    result = scorer.compute(references=[], candidates=[])
+    assert (result.scores, result.mean_score, result.truncated) == ([], None, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "\ud800", "a\udfffb", "\x00", "\U0001f408 cat", "\u05e9\u05dc\u05d5\u05dd", "x" * 100_000, "cat " * 25_000,
+     "[SEP] [CLS] [MASK]", "\u202ecat\u2028dog\r\n"],
+    ids=lambda text: ascii(text[:12]),
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*longer than:UserWarning")
+def test_strange_text_is_scored(scorer, text):
+    scores = scorer.score(references=["a cat", text, text], candidates=[text, "a cat", text])
+    assert all(abs(score) < 100 for score in scores)
+
+
+def test_special_tokens_in_text_are_text(scorer):
+    scores = scorer.score(references=["cat [SEP] dog"] * 2, candidates=["cat [PAD]", "cat"])
+    assert scores[0] != pytest.approx(scores[1], abs=1e-5)
+    assert scorer.tokenizer.sep_token_id not in scorer._encoder.tokenize(["cat [SEP] dog"])["cat [SEP] dog"]
+
+
+@pytest.mark.parametrize("convert", [list, tuple, iter, lambda texts: __import__("numpy").array(texts)])
+def test_any_sequence_of_strings_will_do(scorer, convert):
+    expected = scorer.score(references=["a cat", "a dog"], candidates=["cat", "dog"])
+    assert scorer.score(references=convert(["a cat", "a dog"]), candidates=convert(["cat", "dog"])) == expected
+
+
+BAD_INPUT = [
+    ({"references": "a cat", "candidates": ["a"]}, TypeError, "references must be a list of strings, found a single str"),
+    ({"references": ["a"], "candidates": "a cat"}, TypeError, "candidates must be a list of strings, found a single str"),
+    ({"references": ["a"], "candidates": b"a"}, TypeError, "candidates must be a list of strings, found a single bytes"),
+    ({"references": None, "candidates": ["a"]}, TypeError, "references must be a list of strings, found NoneType"),
+    ({"references": {"a": "b"}, "candidates": ["a"]}, TypeError, "references must be a list of strings, found dict"),
+    ({"references": ["a", "b"], "candidates": ["a"]}, ValueError, "found 2 references, 1 candidates"),
+    ({"references": ["a", "b"], "candidates": ["a", None]}, TypeError, r"candidates\[1\] must be a string, found None"),
+    ({"references": ["a", 3], "candidates": ["a", "b"]}, TypeError, r"references\[1\] must be a string, found int"),
+    ({"references": ["a"], "candidates": [b"a"]}, TypeError, r"candidates\[0\] must be a string, found bytes"),
+    ({"references": [["a"], []], "candidates": ["a", "b"]}, ValueError, r"references\[1\] is empty"),
+    ({"references": [["a"], "b"], "candidates": ["a", "b"]}, TypeError, r"references\[1\] is a string but references\[0\]"),
+    ({"references": [["a", None]], "candidates": ["a"]}, TypeError, r"references\[0\]\[1\] must be a string, found None"),
+    ({"references": [["a"], 5], "candidates": ["a", "b"]}, TypeError, r"references\[1\] must be a string or a list"),
+    ({"references": ["a"], "candidates": ["a"], "sources": ["a"]}, ValueError, "tiny reads no sources"),
+    ({"references": ["a"], "candidates": ["a"], "aggregate": "min"}, ValueError, "one of max, mean, found 'min'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD_INPUT)
+def test_bad_input_gets_one_clear_error(scorer, arguments, error, message):
+    with pytest.raises(error, match=message):
+        scorer.score(**arguments)
+
+
+def test_arguments_are_keyword_only(scorer):
+    with pytest.raises(TypeError):
+        scorer.score(["a"], ["a"])
+
+
+def test_sources(tiny_source_scorer):
+    scorer = BleurtScorer(str(tiny_source_scorer), device="cpu")
+    texts = {"references": ["a cat"] * 2, "candidates": ["the cat"] * 2}
+    first, second = scorer.score(**texts, sources=["hi there", "good bye"])
+    assert first != pytest.approx(second, abs=1e-5)
+    with pytest.raises(ValueError, match="reads the source of each candidate"):
+        scorer.score(**texts)
+    with pytest.raises(ValueError, match="found 2 references, 2 candidates, 1 sources"):
+        scorer.score(**texts, sources=["hi"])
+
+
+def test_half_precision_is_near(tiny_scorer, scorer, pairs):
+    half = BleurtScorer(str(tiny_scorer), device="cpu", dtype="bfloat16")
+    assert half.model.dtype == torch.bfloat16
+    assert "dtype:bfloat16" in half.signature
+    scores = scorer.score(references=pairs[0], candidates=pairs[1])
+    assert half.score(references=pairs[0], candidates=pairs[1]) == pytest.approx(scores, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "int8"}, "dtype must be one of float32"),
+        ({"device": "abacus"}, "device must be one that torch knows"),
+        ({"batch_tokens": 0}, "batch_tokens must be a positive number"),
+        ({"batch_tokens": 2.5}, "batch_tokens must be a positive number"),
+    ],
+)
+def test_bad_options(tiny_scorer, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        BleurtScorer(str(tiny_scorer), **arguments)
+
+
+def test_progress_bar_shows_pairs(tiny_scorer, capsys, monkeypatch):
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    BleurtScorer(str(tiny_scorer), device="cpu", progress=True).score(references=["a"], candidates=["b"])
+    assert "1/1" in capsys.readouterr().err
+    BleurtScorer(str(tiny_scorer), device="cpu").score(references=["a"], candidates=["b"])
+    assert capsys.readouterr().err == ""  # no terminal, no bar
