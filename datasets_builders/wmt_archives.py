@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 LAYOUT = "(DAseg.)newstest2015.human.LP, DA-seglevel.csv, newstest2018-humaneval/**/ad-seg-scores-LP.csv"
 DASEG = re.compile(r"(?:DAseg\.)?newstest(201[56])\.human\.([a-z]{2}-[a-z]{2})")
 DA_SEGLEVEL = "DA-seglevel.csv"
+RR_SEGLEVEL = "RR-seglevel.csv"  # pairs, which `wmt_relative_ranks` reads
 AD_SEG_SCORES = re.compile(r"ad-seg-scores-([a-z]{2}-[a-z]{2})\.csv")
 HUMANEVAL = re.compile(r"newstest(\d{4})-humaneval")
 # Up to 2017, `ad-seg-scores` holds single judgements, which the tasks of those years did not use.
@@ -56,25 +57,27 @@ def rating_archives(files: Files) -> list[Path]:
     return [*_daseg_files(files), *files.get(DA_SEGLEVEL, [])[:1], *_ad_seg_scores_files(files).values()]
 
 
-def read_archives(folder: str | Path) -> list[Rating]:
+def read_archives(folder: str | Path, wanted: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
     """Read all the official ratings under a folder.
 
     Segments whose reference is missing are left out, with a warning that counts them.
 
     Args:
         folder: where the archives are unpacked.
+        wanted: says whether to read a language pair; the texts of the others need not be there.
 
     Raises:
         FileNotFoundError: if there are ratings, but not their texts.
         ValueError: naming file and line of a malformed record.
     """
     files = index_files(folder)
-    ratings = [rating for file in _daseg_files(files) for rating in _read_daseg(file)]
+    ratings = [rating for file in _daseg_files(files) if wanted(file.name[-5:]) for rating in _read_daseg(file)]
     texts = cache(lambda year, lp: _Texts(files, year, lp))
     for file in files.get(DA_SEGLEVEL, [])[:1]:
-        ratings.extend(_read_da_seglevel(file, texts))
+        ratings.extend(_read_da_seglevel(file, wanted, texts))
     for (year, lp), file in _ad_seg_scores_files(files).items():
-        ratings.extend(_read_ad_seg_scores(file, texts(year, lp)))
+        if wanted(lp):
+            ratings.extend(_read_ad_seg_scores(file, texts(year, lp)))
     kept = [rating for rating in ratings if rating["reference"] != NO_REFERENCE]
     if len(kept) < len(ratings):
         warnings.warn(f"{folder}: left out {len(ratings) - len(kept)} ratings without a reference", stacklevel=2)
@@ -97,9 +100,13 @@ def _read_daseg(file: Path) -> Iterator[Rating]:
         yield _rating(file, number, {"year": year, "lp": lp, "segment_id": number, "score": score, **texts})
 
 
-def _read_da_seglevel(file: Path, texts: Callable[[int, str], _Texts]) -> Iterator[Rating]:
+def _read_da_seglevel(
+    file: Path, wanted: Callable[[str], bool], texts: Callable[[int, str], _Texts]
+) -> Iterator[Rating]:
     """Read lines of pair, test set, system or several joined by "+", segment (from 1), standardised score."""
     for number, (lp, test_set, system, segment_id, score) in _fields(file):
+        if not wanted(lp):
+            continue
         record = {"lp": lp, "system": system, "segment_id": segment_id, "score": score}
         year = int(test_set.removeprefix("newstest"))
         yield _rating(file, number, {"year": year, **record, **texts(year, lp).of(file, number, system, segment_id)})

@@ -7,30 +7,22 @@ from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bleurt_repro.datasets_builders.fingerprints import fingerprint
-from bleurt_repro.datasets_builders.rating_files import Rating, check_rating, read_ratings
+from bleurt_repro.datasets_builders.rating_files import Rating, read_ratings
 from bleurt_repro.datasets_builders.record_files import EXTENSIONS, file_form, read_records
-from bleurt_repro.datasets_builders.wmt_archives import LAYOUT, index_files, rating_archives, read_archives
-
-if TYPE_CHECKING:
-    from datasets import Dataset
+from bleurt_repro.datasets_builders.wmt_archives import (
+    LAYOUT,
+    RR_SEGLEVEL,
+    index_files,
+    rating_archives,
+    read_archives,
+)
+from bleurt_repro.datasets_builders.wmt_hub import HUB_DATASET, hub_fingerprint, read_hub
 
 REQUIRED_COLUMNS = ("year", "lp", "segment_id", "reference", "candidate", "score")
 # Names that are in use for the same things.
 ALIASES = {"z_score": "score", "n_annot": "n_annotations"}
-
-# Direct assessments of the years from 2017 on, https://huggingface.co/datasets/RicardoRei/wmt-da-human-evaluation;
-# its `score` is standardised by annotator, `raw` is of 0..100.
-HUB_DATASET = "RicardoRei/wmt-da-human-evaluation"
-HUB_COLUMNS = {
-    "src": "source",
-    "mt": "candidate",
-    "ref": "reference",
-    "raw": "raw_score",
-    "annotators": "n_annotations",
-}
 
 TO_ENGLISH = ("*-en",)
 
@@ -62,9 +54,9 @@ def read_wmt(
         ValueError: naming file and line of a bad record, or if no rating is of those language pairs.
     """
     if hub_dataset:
-        ratings = from_hub_columns(_load_hub(hub_dataset, hub_revision), language_pairs)
+        ratings = read_hub(hub_dataset, hub_revision)
     else:
-        ratings = _read_local(data_dir)
+        ratings = _read_local(data_dir, language_pairs)
     wanted = [rating for rating in ratings if matches(rating["lp"], language_pairs)]
     if not wanted:
         found = ", ".join(sorted({rating["lp"] for rating in ratings})) or "none"
@@ -82,23 +74,19 @@ def source_fingerprint(
             f'"{HUB_DATASET}"; found {"both" if data_dir else "neither"}'
         )
     if hub_dataset:
-        from datasets import load_dataset_builder
-
-        builder = _on_hub(load_dataset_builder, hub_dataset, hub_revision)
-        return f"{builder.hash}-{builder.config_id}-{fingerprint([])}"
+        return f"{hub_fingerprint(hub_dataset, hub_revision)}-{fingerprint([])}"
     kind, files = _local_files(data_dir)
-    return fingerprint(index_paths(data_dir) if kind == "archives" else files)
+    index = index_files(data_dir or ".")
+    if kind == "archives":  # the texts stand in files of their own
+        return fingerprint(path for paths in index.values() for path in paths)
+    ranks = [path for path in _record_files(data_dir) if path not in files]
+    return fingerprint([*files, *ranks, *index.get(RR_SEGLEVEL, [])])
 
 
-def index_paths(folder: str | Path | None) -> list[Path]:
-    """Give all files under a folder, sorted by name."""
-    return [path for paths in index_files(folder or ".").values() for path in paths]
-
-
-def _read_local(data_dir: str | Path | None) -> list[Rating]:
+def _read_local(data_dir: str | Path | None, language_pairs: Sequence[str]) -> list[Rating]:
     kind, files = _local_files(data_dir)
     if kind == "archives":
-        ratings = read_archives(data_dir or ".")
+        ratings = read_archives(data_dir or ".", lambda lp: matches(lp, language_pairs))
     else:
         ratings = [rating for file in files for rating in read_ratings(file, REQUIRED_COLUMNS, ALIASES)]
         _check_segment_ids(ratings, data_dir)
@@ -112,14 +100,19 @@ def _local_files(data_dir: str | Path | None) -> tuple[str, list[Path]]:
     archives = rating_archives(index_files(path)) if path.is_dir() else []
     if archives:
         return "archives", archives
-    candidates = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
-    files = [file for file in candidates if file.is_file() and file_form(file) and not is_relative_ranks(file)]
+    files = [file for file in _record_files(data_dir) if not is_relative_ranks(file)]
     if not files:
         raise FileNotFoundError(
             f"no WMT ratings in {data_dir}: looked for files {', '.join('*' + form for form in EXTENSIONS)} (or .gz) "
             f"with the columns {', '.join(REQUIRED_COLUMNS)}, and for the official {LAYOUT} in any folder below"
         )
     return "files", files
+
+
+def _record_files(data_dir: str | Path | None) -> list[Path]:
+    path = Path(data_dir or ".")
+    files = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
+    return [file for file in files if file.is_file() and file_form(file) and file.name != RR_SEGLEVEL]
 
 
 def is_relative_ranks(file: Path) -> bool:
@@ -142,53 +135,3 @@ def _warn_of_repeats(ratings: list[Rating], data_dir: str | Path | None) -> None
             "does a file stand there twice?",
             stacklevel=2,
         )
-
-
-def _load_hub(hub_dataset: str, revision: str | None) -> Dataset:
-    from datasets import load_dataset
-
-    def load_train(*args: str, **kwargs: str | None) -> Dataset:
-        return load_dataset(*args, split="train", **kwargs)  # type: ignore[call-overload, no-any-return]
-
-    return _on_hub(load_train, hub_dataset, revision)
-
-
-def _on_hub(load, hub_dataset: str, revision: str | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    try:
-        return load(hub_dataset, revision=revision)
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(
-            f"no ratings from the Hub: looked for the dataset {hub_dataset}, revision {revision or 'main'}, with a "
-            f"split train ({error})"
-        ) from error
-
-
-def from_hub_columns(dataset: Dataset, language_pairs: Sequence[str] = TO_ENGLISH) -> list[Rating]:
-    """Give the ratings of a dataset with the columns of `HUB_DATASET`.
-
-    It names neither systems nor segments: `system` is None, and `segment_id` counts the distinct pairs of source and
-    reference of a year and language pair, from 1. Ratings without a reference are left out, with a warning.
-
-    Args:
-        dataset: with the columns lp, src, mt, ref, score, raw, annotators, year.
-        language_pairs: patterns such as "de-en" or "*-en".
-
-    Raises:
-        ValueError: if a column is missing or a value is wrong.
-    """
-    needed = ["lp", "year", "score", *HUB_COLUMNS]
-    if missing := [name for name in needed if name not in dataset.column_names]:
-        raise ValueError(f"no column {', '.join(missing)}; looked for {', '.join(needed)}, as in {HUB_DATASET}")
-    dataset = dataset.select_columns(needed).rename_columns(HUB_COLUMNS)
-    chosen = [i for i, lp in enumerate(dataset["lp"]) if matches(lp, language_pairs)]
-    segments: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
-    ratings: list[Rating] = []
-    for row in dataset.select(chosen):
-        if row["reference"]:
-            numbers = segments.setdefault((row["year"], row["lp"]), {})
-            number = numbers.setdefault((row["source"], row["reference"]), len(numbers) + 1)
-            record = {**row, "segment_id": number, "candidate": row["candidate"] or ""}
-            ratings.append(check_rating(record, REQUIRED_COLUMNS))
-    if len(ratings) < len(chosen):
-        warnings.warn(f"left out {len(chosen) - len(ratings)} ratings without a reference", stacklevel=2)
-    return ratings
