@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bleurt_repro.datasets_builders.record_files import file_form, read_records
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, Features
 
 Rating = dict[str, Any]
 
@@ -31,7 +31,7 @@ REQUIRED_COLUMNS = ("reference", "candidate", "score")
 FAULTS_SHOWN = 10
 
 
-def read_ratings(
+def rating_records(
     path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
 ) -> list[Rating]:
     """Read and check a file of human ratings: CSV, TSV, JSON lines (each also gzipped) or Parquet.
@@ -70,20 +70,26 @@ def read_ratings(
     return ratings
 
 
-def load_ratings(path: str | Path) -> Dataset:
-    """Read a file of ratings, as `read_ratings` does, into a `datasets.Dataset` with the columns `RATING_COLUMNS`."""
-    import datasets
+def read_ratings(path: str | Path) -> Dataset:
+    """Read a file of ratings, as `rating_records` does, into a `Dataset` with the columns `RATING_COLUMNS`."""
+    from datasets import Dataset
 
-    ratings = read_ratings(path)
+    ratings = rating_records(path)
+    return Dataset.from_list(ratings, features=ratings_features(ratings))
+
+
+def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
+    """Give the types of `RATING_COLUMNS`; `segment_id` is text if any of the ratings has it so."""
+    from datasets import Features, Value
+
     types = dict(RATING_COLUMNS)
     if any(isinstance(rating["segment_id"], str) for rating in ratings):
         types["segment_id"] = "string"
-    features = datasets.Features({name: datasets.Value(dtype) for name, dtype in types.items()})
-    return datasets.Dataset.from_list(ratings, features=features)
+    return Features({name: Value(dtype) for name, dtype in types.items()})
 
 
 def check_rating(record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS) -> Rating:
-    """Give one record in the form of `read_ratings`.
+    """Give one record in the form of `rating_records`.
 
     Args:
         record: values by column name; numbers may be text.

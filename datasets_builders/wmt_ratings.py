@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import datasets
 
-from bleurt_repro.datasets_builders.rating_files import RATING_COLUMNS, Rating
+from bleurt_repro.datasets_builders.rating_files import RATING_COLUMNS, Rating, ratings_features
 from bleurt_repro.datasets_builders.splits import split_without_overlap
 from bleurt_repro.datasets_builders.wmt_builder import WmtBuilder, WmtConfig
 from bleurt_repro.datasets_builders.wmt_sources import read_wmt
@@ -22,7 +22,7 @@ VALIDATION_RATIOS = {"2016": 0.10, "2017": 0.10, "2018": 0.10}
 LATER_VALIDATION_RATIO = 0.05
 # Submissions of WMT 2017 end in their number, and several with the same output are joined, as in "a.123+b.45".
 MERGED_SYSTEMS = re.compile(r"[^+]+\.\d+(?:\+[^+]+\.\d+)+")
-RATING_FEATURES = datasets.Features({name: datasets.Value(dtype) for name, dtype in RATING_COLUMNS.items()})
+RATING_FEATURES = ratings_features()
 
 
 @dataclass

@@ -26,12 +26,12 @@ RELATIVE_RANK_FEATURES = datasets.Features(
         "segment_id": datasets.Value("int64"),
         "source": datasets.Value("string"),
         "reference": datasets.Value("string"),
-        "better_candidate": datasets.Value("string"),
-        "worse_candidate": datasets.Value("string"),
-        "better_system": datasets.Value("string"),
-        "worse_system": datasets.Value("string"),
-        "better_raw_score": datasets.Value("float64"),
-        "worse_raw_score": datasets.Value("float64"),
+        "candidate_better": datasets.Value("string"),
+        "candidate_worse": datasets.Value("string"),
+        "system_better": datasets.Value("string"),
+        "system_worse": datasets.Value("string"),
+        "raw_score_better": datasets.Value("float64"),
+        "raw_score_worse": datasets.Value("float64"),
     }
 )
 
@@ -172,7 +172,7 @@ def _pair(better: Rating, worse: Rating) -> Row:
     return {
         **{name: better[name] for name in ("year", "lp", "segment_id", "source", "reference")},
         **{
-            f"{side}_{name}": rating[name]
+            f"{name}_{side}": rating[name]
             for side, rating in sides.items()
             for name in ("candidate", "system", "raw_score")
         },

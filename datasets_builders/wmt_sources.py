@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from bleurt_repro.datasets_builders.fingerprints import fingerprint
-from bleurt_repro.datasets_builders.rating_files import Rating, read_ratings
+from bleurt_repro.datasets_builders.rating_files import Rating, rating_records
 from bleurt_repro.datasets_builders.record_files import EXTENSIONS, file_form, read_records
 from bleurt_repro.datasets_builders.wmt_archives import (
     LAYOUT,
@@ -88,7 +88,7 @@ def _read_local(data_dir: str | Path | None, language_pairs: Sequence[str]) -> l
     if kind == "archives":
         ratings = read_archives(data_dir or ".", lambda lp: matches(lp, language_pairs))
     else:
-        ratings = [rating for file in files for rating in read_ratings(file, REQUIRED_COLUMNS, ALIASES)]
+        ratings = [rating for file in files for rating in rating_records(file, REQUIRED_COLUMNS, ALIASES)]
         _check_segment_ids(ratings, data_dir)
     _warn_of_repeats(ratings, data_dir)
     return ratings
