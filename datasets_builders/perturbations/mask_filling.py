@@ -1,0 +1,233 @@
+"""Mask filling: words are masked and a masked language model writes others in their place (BLEURT, 4.1 and A.1).
+
+Beam search from left to right over the masks: a hypothesis' score is the sum of the log-probabilities of its fills,
+each given the text with the earlier fills in it and the later masks open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.perturbations.masking import MAX_MASKS, STRATEGIES
+from bleurt_repro.datasets_builders.perturbations.splicing import splice
+from bleurt_repro.metric.batching import batches_by_tokens
+
+if TYPE_CHECKING:
+    import torch
+
+MASKED_LM = "google-bert/bert-base-uncased"
+# BLEURT, A.1: "the beam size 8 by default".
+BEAM_SIZE = 8
+
+
+@dataclass(frozen=True)
+class MaskedText:
+    """A text with masks in it.
+
+    Attributes:
+        text: as it was.
+        ids: its token ids, special tokens included and masks in place.
+        original_ids: the same without masks.
+        spans: first and last-plus-one character of each token.
+        words: positions of the tokens of each masked word.
+    """
+
+    text: str
+    ids: list[int]
+    original_ids: list[int]
+    spans: list[tuple[int, int]]
+    words: list[list[int]]
+
+    @property
+    def masks(self) -> list[int]:
+        """Positions of the masks, from left to right."""
+        return [position for word in self.words for position in word]
+
+
+class MaskFiller:
+    """Masks words of texts and fills the masks by beam search.
+
+    Args:
+        model: local folder or Hub id of a masked language model with a fast tokenizer.
+        beam_size: hypotheses kept of each text.
+        max_masks: most masks in a text.
+        masks_per_pass: masks filled between two runs of the model. With 1, as in the paper, each fill is conditioned
+            on all before it; with more, on those of the earlier passes, at that much less cost.
+        device: where to compute; the best there is by default.
+        batch_tokens: padded tokens (of all hypotheses) in one run of the model.
+
+    Attributes:
+        identity: which model this is.
+        max_tokens: the longest text it reads.
+    """
+
+    def __init__(
+        self,
+        model: str = MASKED_LM,
+        beam_size: int = BEAM_SIZE,
+        max_masks: int = MAX_MASKS,
+        masks_per_pass: int = 1,
+        device: str | None = None,
+        batch_tokens: int = 4096,
+    ) -> None:
+        from transformers import AutoModelForMaskedLM
+
+        role = "masked language model"
+        self.beam_size, self.max_masks, self.masks_per_pass = beam_size, max_masks, masks_per_pass
+        self.device, self.batch_tokens = device or default_device(), batch_tokens
+        self.identity = identify(model, find_model(model, role))
+        self._model, self._tokenizer = load_model(AutoModelForMaskedLM, model, role, self.device)
+        if not self._tokenizer.is_fast or self._tokenizer.mask_token_id is None:
+            raise ValueError(f"{role} {model} must have a fast tokenizer with a mask token")
+        config = self._model.config
+        # RoBERTa's positions start after the padding index.
+        offset = config.pad_token_id + 1 if config.model_type in {"roberta", "xlm-roberta", "camembert"} else 0
+        self.max_tokens = min(self._tokenizer.model_max_length, config.max_position_embeddings - offset)
+        self._head_inputs: torch.Tensor | None = None
+        self._model.base_model.register_forward_hook(self._keep_head_inputs)
+
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text, special tokens included."""
+        return len(self._tokenizer(text, verbose=False)["input_ids"])
+
+    def mask(self, text: str, strategy: str, random: np.random.Generator) -> MaskedText | None:
+        """Mask some words of a text.
+
+        Args:
+            text: any text.
+            strategy: one of `STRATEGIES`.
+            random: decides which words.
+
+        Returns:
+            the masked text, or None if it has no word of so few tokens that they can be masked.
+        """
+        encoding = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
+        ids, words = list(encoding["input_ids"]), _tokens_of_words(encoding.word_ids())
+        chosen = STRATEGIES[strategy]([len(word) for word in words], self.max_masks, random)
+        if not chosen:
+            return None
+        masked_words = [words[i] for i in chosen]
+        masked_ids = list(ids)
+        for position in (position for word in masked_words for position in word):
+            masked_ids[position] = self._tokenizer.mask_token_id
+        return MaskedText(text, masked_ids, ids, list(encoding["offset_mapping"]), masked_words)
+
+    def fill(self, masked: Sequence[MaskedText]) -> list[str]:
+        """Fill the masks of each text with the best hypothesis of the beam search."""
+        import torch
+
+        filled: list[str] = [""] * len(masked)
+        for batch in batches_by_tokens([len(item.ids) * self.beam_size for item in masked], self.batch_tokens):
+            # Most masks first: the texts whose masks are all filled drop off the end.
+            batch = sorted(batch, key=lambda i: -len(masked[i].masks))
+            with torch.inference_mode():
+                found = self._search([masked[i] for i in batch])
+            for i, ids in zip(batch, found, strict=True):
+                filled[i] = self._write(masked[i], ids)
+        return filled
+
+    def _search(self, batch: list[MaskedText]) -> list[list[int]]:
+        """Fill the masks of some texts, those with most masks first; the token ids of the best of each."""
+        import torch
+
+        padded = self._tokenizer.pad({"input_ids": [item.ids for item in batch]}, return_tensors="pt", verbose=False)
+        ids = padded["input_ids"][:, None].to(self.device)  # (texts, hypotheses, tokens)
+        attention = padded["attention_mask"].to(self.device)  # (texts, tokens)
+        counts = [len(item.masks) for item in batch]
+        masks = torch.zeros(len(batch), counts[0], dtype=torch.long)
+        for row, item in enumerate(batch):
+            masks[row, : counts[row]] = torch.tensor(item.masks)
+        masks = masks.to(self.device)
+        scores = torch.zeros(len(batch), 1, device=self.device)
+        for first in range(0, counts[0], self.masks_per_pass):
+            live = sum(count > first for count in counts)
+            fills = self._log_probabilities(
+                ids[:live], attention[:live], masks[:live, first : first + self.masks_per_pass]
+            )
+            # Which of this pass' hypotheses each hypothesis comes from.
+            origins = torch.arange(ids.shape[1], device=self.device).expand(live, -1)
+            for offset in range(fills.shape[2]):
+                live = sum(count > first + offset for count in counts)
+                best, parents, tokens = self._extend(scores[:live], fills[:live, :, offset], origins[:live])
+                extended = _take(ids[:live], parents)
+                extended.scatter_(
+                    2, masks[:live, None, first + offset, None].expand(-1, tokens.shape[1], 1), tokens[..., None]
+                )
+                origins = origins[:live].gather(1, parents)
+                if ids.shape[1] == 1:  # every text has a mask, so the first step widens all beams at once
+                    ids, scores = extended, best
+                else:
+                    ids[:live], scores[:live] = extended, best
+        return [row[: len(item.ids)] for row, item in zip(ids[:, 0].tolist(), batch, strict=True)]
+
+    def _extend(self, scores: torch.Tensor, fills: torch.Tensor, origins: torch.Tensor) -> tuple[Any, Any, Any]:
+        """Extend every hypothesis by every token and keep the best.
+
+        Args:
+            scores: (texts, hypotheses).
+            fills: log-probabilities of the mask's fill, (texts, hypotheses of the pass, vocabulary).
+            origins: row of `fills` that belongs to each hypothesis, (texts, hypotheses).
+
+        Returns:
+            scores, parents and tokens of the best, best first, each (texts, beam).
+        """
+        # A hypothesis has at most beam_size children among the best, so the rest of the vocabulary is left out early.
+        width = min(self.beam_size, fills.shape[2])
+        top, tokens = fills.topk(width, dim=2)
+        top, tokens = _take(top, origins), _take(tokens, origins)  # (texts, hypotheses, width)
+        totals = (scores[..., None] + top).flatten(1)
+        best, index = totals.topk(min(self.beam_size, totals.shape[1]), dim=1)
+        return best, index // width, tokens.flatten(1).gather(1, index)
+
+    def _log_probabilities(self, ids: torch.Tensor, attention: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Run the model on every hypothesis, its vocabulary head on the masks only.
+
+        Args:
+            ids: (texts, hypotheses, tokens).
+            attention: (texts, tokens).
+            positions: the masks to read, (texts, masks).
+
+        Returns:
+            log-probabilities, (texts, hypotheses, masks, vocabulary); special tokens have none.
+        """
+        texts, hypotheses, _ = ids.shape
+        self._head_inputs = positions.repeat_interleave(hypotheses, dim=0)
+        attention = attention.repeat_interleave(hypotheses, dim=0)
+        logits = self._model(input_ids=ids.flatten(0, 1), attention_mask=attention).logits
+        fills = logits.log_softmax(dim=-1)
+        fills[..., self._tokenizer.all_special_ids] = float("-inf")
+        return fills.unflatten(0, (texts, hypotheses))
+
+    def _keep_head_inputs(self, module: Any, arguments: Any, output: Any) -> Any:
+        """Pass on to the vocabulary head only the vectors at the masks: it costs as much as the layers below it."""
+        vectors = output.last_hidden_state
+        index = self._head_inputs[..., None].expand(-1, -1, vectors.shape[-1])  # type: ignore[index]
+        output.last_hidden_state = vectors.gather(1, index)
+        return output
+
+    def _write(self, item: MaskedText, ids: list[int]) -> str:
+        """Write the filled text; a word that was filled with itself stays as it was written."""
+        changed = [p for word in item.words if any(ids[q] != item.original_ids[q] for q in word) for p in word]
+        return splice(item.text, item.spans, ids, changed, self._decode)
+
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=True)
+
+
+def _take(values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Pick hypotheses: values (texts, hypotheses, x) and rows (texts, k) give (texts, k, x)."""
+    return values.gather(1, rows[..., None].expand(-1, -1, values.shape[2]))
+
+
+def _tokens_of_words(word_of_token: list[int | None]) -> list[list[int]]:
+    """Turn the word of each token into the tokens of each word; special tokens belong to none."""
+    words: dict[int, list[int]] = {}
+    for position, word in enumerate(word_of_token):
+        if word is not None:
+            words.setdefault(word, []).append(position)
+    return list(words.values())

@@ -1,0 +1,14 @@
+"""The names of the perturbations as they stand in the data's `perturbation` column."""
+
+from __future__ import annotations
+
+MASK_FILLING = "mask_filling"
+BACK_TRANSLATION = "back_translation"
+
+SCATTERED = f"{MASK_FILLING}_scattered"
+CONTIGUOUS = f"{MASK_FILLING}_contiguous"
+
+
+def back_translation(language: str) -> str:
+    """Name back-translation through a language, such as `back_translation_fr`."""
+    return f"{BACK_TRANSLATION}_{language}"

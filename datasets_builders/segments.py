@@ -1,0 +1,135 @@
+"""The reference segments: cleaned, filtered and deduplicated texts; every row left out is counted and named."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bleurt_repro.datasets_builders.raw_texts import read_rows
+from bleurt_repro.datasets_builders.sentences import split_sentences
+from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
+from bleurt_repro.metric.signature import file_hash
+
+EXCERPT = 80
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something left out: where it stood in the input, why, and how it began."""
+
+    row: int
+    reason: str
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as a record for the log."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A reference segment.
+
+    Attributes:
+        segment_id: its number among the segments, from 0.
+        row: where it stood in the input, from 1: a line or a record.
+        text: without line breaks, one blank between words.
+    """
+
+    segment_id: int
+    row: int
+    text: str
+
+
+class Segments:
+    """The segments of an input. Each iteration reads the input anew and refills `skipped`.
+
+    Args:
+        source: a file, a dataset folder or a Hub id, as `raw_texts.read_rows` takes them.
+        config: length limits, column and so on.
+
+    Attributes:
+        rows: rows read in the last iteration.
+        skipped: what was left out in it, in order.
+    """
+
+    def __init__(self, source: str, config: SyntheticConfig) -> None:
+        self.source, self.config = source, config
+        self.rows = 0
+        self.skipped: list[Skipped] = []
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the input is a file, cheap to read twice."""
+        return Path(self.source).expanduser().is_file()
+
+    def identity(self) -> dict[str, Any]:
+        """Say exactly what is read, for the record beside the data: a file by its content, a dataset by its name."""
+        path = Path(self.source).expanduser()
+        if path.is_file():
+            return {"name": path.name, "sha256": file_hash(path).hex(), "column": self.config.column}
+        fields = {"subset": self.config.subset, "split": self.config.split, "column": self.config.column}
+        return {"name": self.source, **fields}
+
+    def __iter__(self) -> Iterator[Segment]:
+        """Read the segments in order.
+
+        Raises:
+            ValueError: if not one is left, saying why the rows were skipped.
+        """
+        self.rows, self.skipped = 0, []
+        seen: dict[bytes, int] = {}
+        for row, text, fault in self._sentences():
+            text = " ".join(text.split())
+            reason = fault or self._fault(text)
+            key = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+            if not reason and key in seen:
+                reason = f"duplicate of row {seen[key]}"
+            if reason:
+                self.skipped.append(Skipped(row, reason, text[:EXCERPT].encode("utf-8", "replace").decode()))
+                continue
+            seen[key] = row
+            yield Segment(len(seen) - 1, row, text)
+            if len(seen) == self.config.max_segments:
+                break
+        if not seen:
+            raise ValueError(f"{self.source}: none of its {self.rows} rows is usable: {count_reasons(self.skipped)}")
+
+    def _sentences(self) -> Iterator[tuple[int, str, str]]:
+        config = self.config
+        for row in read_rows(self.source, config.column, config.subset, config.split):
+            self.rows += 1
+            if config.split_sentences and not row.fault:
+                yield from ((row.number, sentence, "") for sentence in split_sentences(row.text))
+            else:
+                yield row
+
+    def _fault(self, text: str) -> str:
+        """Say why a text is no segment, or nothing."""
+        config = self.config
+        if not any(character.isalnum() for character in text):
+            return "no words"
+        if len(text) > config.max_characters:
+            return f"longer than {config.max_characters} characters"
+        if len(text.split()) < config.min_words:
+            return f"fewer than {config.min_words} words"
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            return "not UTF-8 (half of a surrogate pair)"
+        return ""
+
+
+def count_reasons(skipped: list[Skipped]) -> str:
+    """Count the reasons in one line, the commonest first; where a reason names a place, the place is left out."""
+    counts = Counter(general_reason(item.reason) for item in skipped)
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "nothing was read"
+
+
+def general_reason(reason: str) -> str:
+    """Give a reason without the place it names, so that alike ones count together."""
+    return "duplicate" if reason.startswith("duplicate") else reason.partition(" (byte")[0]

@@ -1,0 +1,99 @@
+"""Entailment: does the reference entail or contradict the candidate? (BLEURT, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.signals.base import CLASSIFICATION, Signal
+from bleurt_repro.metric.batching import batches_by_tokens
+
+# The paper fine-tunes BERT on MNLI; this is a public classifier trained on the same data, with named labels.
+ENTAILMENT_MODEL = "FacebookAI/roberta-large-mnli"
+
+
+class Entailment(Signal):
+    """Probabilities that the reference entails, contradicts or neither settles the candidate.
+
+    Args:
+        model: local folder or Hub id of a sequence-pair classifier with three labels.
+        labels: its labels in the order of its outputs, each beginning with "entail", "contra" or "neutral"; read from
+            its configuration by default.
+        device: where to compute; the best there is by default.
+        batch_tokens: padded tokens classified at once.
+    """
+
+    name = "entailment"
+    loss = "classification"
+    group = CLASSIFICATION
+    values = ("entail", "contradict", "neutral")
+
+    def __init__(
+        self,
+        model: str = ENTAILMENT_MODEL,
+        labels: Sequence[str] | None = None,
+        device: str | None = None,
+        batch_tokens: int = 4096,
+    ) -> None:
+        from transformers import AutoModelForSequenceClassification
+
+        self.device, self.batch_tokens = device or default_device(), batch_tokens
+        role = "entailment classifier"
+        self.identity = identify(model, find_model(model, role))
+        self._model, self._tokenizer = load_model(AutoModelForSequenceClassification, model, role, self.device)
+        config = self._model.config
+        names = list(labels) if labels else [config.id2label[i] for i in range(config.num_labels)]
+        self._columns = label_columns(names, config.num_labels, model)
+        self._max_length = min(self._tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512))
+        if config.model_type in {"roberta", "xlm-roberta", "camembert"}:  # positions start after the padding index
+            self._max_length = min(self._max_length, config.max_position_embeddings - config.pad_token_id - 1)
+        self.truncated = 0
+
+    def __call__(
+        self, references: Sequence[str], candidates: Sequence[str], perturbations: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Compute the three probabilities of each pair, shape (n, 3); the reference is the premise."""
+        import torch
+
+        encoded = self._tokenizer(list(references), list(candidates), verbose=False)["input_ids"] if references else []
+        lengths = [min(len(ids), self._max_length) for ids in encoded]
+        self.truncated += sum(len(ids) > self._max_length for ids in encoded)
+        probabilities = np.zeros((len(references), 3))
+        for batch in batches_by_tokens(lengths, self.batch_tokens):
+            inputs = self._tokenizer(
+                [references[i] for i in batch],
+                [candidates[i] for i in batch],
+                padding=True,
+                truncation="longest_first",
+                max_length=self._max_length,
+                return_tensors="pt",
+            ).to(self.device)
+            with torch.inference_mode():
+                logits = self._model(**inputs).logits.double()
+            probabilities[batch] = logits.softmax(dim=-1)[:, self._columns].cpu().numpy()
+        return probabilities
+
+
+def label_columns(names: Sequence[str], size: int, model: str) -> list[int]:
+    """Find the classifier's outputs for entail, contradict and neutral, in that order.
+
+    Args:
+        names: its labels in the order of its outputs.
+        size: how many outputs it has.
+        model: its name, for the message.
+
+    Raises:
+        ValueError: if the labels are not these three, each once.
+    """
+    columns = [
+        [i for i, name in enumerate(names) if str(name).lower().startswith(start)]
+        for start in ("entail", "contra", "neutral")
+    ]
+    if len(names) != size or size != 3 or any(len(found) != 1 for found in columns):
+        raise ValueError(
+            f"entailment classifier {model} must have three labels, entailment, contradiction and neutral, found "
+            f"{', '.join(map(str, names))} for {size} outputs: name them in entailment_labels, in the order of its outputs"
+        )
+    return [found[0] for found in columns]

@@ -1,0 +1,126 @@
+"""A sequence-to-sequence model that translates greedily and says how likely a given translation is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_model
+from bleurt_repro.metric.batching import batches_by_tokens
+
+# A translation may be this much longer than its source, in tokens; a model that repeats itself stops there.
+LENGTH_FACTOR, LENGTH_SLACK = 2, 8
+# The distribution over the whole vocabulary is held for every scored token, so fewer are scored at once.
+SCORED_SHARE = 4
+
+
+class Translator:
+    """One translation model, with a memory of what it has translated.
+
+    Args:
+        model: local folder or Hub id of a sequence-to-sequence model.
+        role: what it is for, for messages.
+        device: where to compute; the best there is by default.
+        batch_tokens: padded source tokens translated at once.
+
+    Attributes:
+        identity: which model this is.
+        max_tokens: the longest text it reads or writes.
+        truncated: how many texts were longer than that and were cut.
+    """
+
+    def __init__(
+        self, model: str, role: str = "translator", device: str | None = None, batch_tokens: int = 4096
+    ) -> None:
+        from transformers import AutoModelForSeq2SeqLM
+
+        self.device, self.batch_tokens = device or default_device(), batch_tokens
+        self.identity = identify(model, find_model(model, role))
+        self._model, self._tokenizer = load_model(AutoModelForSeq2SeqLM, model, role, self.device)
+        positions = getattr(self._model.config, "max_position_embeddings", None) or 512
+        self.max_tokens = min(self._tokenizer.model_max_length, positions)
+        self.truncated = 0
+        self._memory: dict[tuple[str, str], str] = {}
+        # The model's own settings (its begin and end tokens, words it must not write), without its search.
+        self._greedy = copy.deepcopy(self._model.generation_config)
+        self._greedy.update(num_beams=1, do_sample=False, max_length=None, early_stopping=False, length_penalty=1.0)
+
+    def forget(self) -> None:
+        """Empty the memory of translations."""
+        self._memory.clear()
+
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text of the source language, the end-of-sentence token included."""
+        return len(self._tokenizer(text, verbose=False)["input_ids"])
+
+    def translate(self, texts: Sequence[str], prefix: str = "") -> list[str]:
+        """Translate by taking the likeliest token at each step; a text that was translated before is not again.
+
+        Args:
+            texts: any texts.
+            prefix: put before each, such as ">>fr<< " for a model of several target languages.
+        """
+        new = [text for text in dict.fromkeys(texts) if (prefix, text) not in self._memory]
+        sources = self._encode([prefix + text for text in new])
+        for batch in batches_by_tokens([len(ids) for ids in sources], self.batch_tokens):
+            for i, translation in zip(batch, self._generate([sources[i] for i in batch]), strict=True):
+                self._memory[prefix, new[i]] = translation
+        return [self._memory[prefix, text] for text in texts]
+
+    def log_likelihoods(self, sources: Sequence[str], targets: Sequence[str], prefix: str = "") -> np.ndarray:
+        """Compute log P(target | source) / |target|, the end-of-sentence token included in both.
+
+        Args:
+            sources: n texts of the source language.
+            targets: n texts of the target language.
+            prefix: put before each source.
+
+        Returns:
+            the mean log-probability of a target's tokens in nats, shape (n,).
+        """
+        source_ids = self._encode([prefix + text for text in sources])
+        target_ids = self._encode(targets, target=True)
+        means = np.zeros(len(sources))
+        lengths = [max(len(a), len(b)) for a, b in zip(source_ids, target_ids, strict=True)]
+        for batch in batches_by_tokens(lengths, max(1, self.batch_tokens // SCORED_SHARE)):
+            means[batch] = self._score([source_ids[i] for i in batch], [target_ids[i] for i in batch])
+        return means
+
+    def _encode(self, texts: Sequence[str], target: bool = False) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded = self._tokenizer(**{"text_target" if target else "text": list(texts)}, verbose=False)["input_ids"]
+        self.truncated += sum(len(ids) > self.max_tokens for ids in encoded)
+        # The last token ends the sentence: it stays.
+        return [ids if len(ids) <= self.max_tokens else ids[: self.max_tokens - 1] + ids[-1:] for ids in encoded]
+
+    def _generate(self, sources: list[list[int]]) -> list[str]:
+        import torch
+
+        limits = [min(LENGTH_FACTOR * len(ids) + LENGTH_SLACK, self.max_tokens - 1) for ids in sources]
+        self._greedy.max_new_tokens = max(limits)
+        with torch.inference_mode():
+            written = self._model.generate(**self._pad(sources), generation_config=self._greedy)
+        # Each text's own limit, so that its translation does not depend on what was in its batch.
+        kept = [row[1 : 1 + limit] for row, limit in zip(written.tolist(), limits, strict=True)]
+        return [text.strip() for text in self._tokenizer.batch_decode(kept, skip_special_tokens=True)]
+
+    def _score(self, sources: list[list[int]], targets: list[list[int]]) -> np.ndarray:
+        import torch
+
+        labels = self._pad(targets)
+        with torch.inference_mode():
+            logits = self._model(
+                **self._pad(sources), labels=labels["input_ids"]
+            ).logits  # (batch, tokens, vocabulary)
+            token_losses = torch.nn.functional.cross_entropy(
+                logits.transpose(1, 2), labels["input_ids"], reduction="none"
+            )
+        mask = labels["attention_mask"].double()
+        return (-(token_losses.double() * mask).sum(dim=1) / mask.sum(dim=1)).cpu().numpy()
+
+    def _pad(self, rows: list[list[int]]) -> dict[str, Any]:
+        return self._tokenizer.pad({"input_ids": rows}, return_tensors="pt", verbose=False).to(self.device)
