@@ -1,4 +1,4 @@
-"""Open a checkpoint by one argument: an embedded name, a local folder, or a Hub id with an optional @revision.
+"""Open a checkpoint by one argument: an embedded or official name, a local folder, or a Hub id (org/name@revision).
 
 A checkpoint is a folder that plain `transformers` opens: a one-label sequence classifier in safetensors and a
 tokenizer. Nothing is unpickled and no code of a checkpoint is run.
@@ -6,24 +6,23 @@ tokenizer. Nothing is unpickled and no code of a checkpoint is run.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bleurt_repro.metric.bleurt_pytorch import SAFE_REVISION, is_bleurt_pytorch, load_bleurt_pytorch
+from bleurt_repro.metric.hub import HUB_FILES, HUB_ID, download
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.official_names import OFFICIAL_CHECKPOINTS
+from bleurt_repro.metric.quiet import first_line, quiet_transformers
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED_FOLDER = Path(__file__).parent / "checkpoint"
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-# What is fetched of a Hub repository: no pickled weights, no scripts.
-HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.txt",
@@ -31,6 +30,8 @@ TOKENIZER_FILES = (
     "sentencepiece.model",
     "spiece.model",
     "sentencepiece.bpe.model",
+    "tokenizer.model",
+    "spm.model",
 )
 NEEDS = (
     "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
@@ -62,11 +63,12 @@ def embedded_names() -> list[str]:
     return sorted(folder.name for folder in EMBEDDED_FOLDER.glob("*") if (folder / "config.json").is_file())
 
 
-def find_checkpoint(name: str) -> Path:
-    """Find a checkpoint's folder, fetching it from the Hub if it is named by a Hub id.
+def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
+    """Find a checkpoint's folder, fetching it from the Hub if it is named by a Hub id or an official name.
 
     Args:
-        name: an embedded name, a local folder, or "org/name" with an optional "@revision".
+        name: an embedded name, a local folder, an official name, or "org/name" with an optional "@revision".
+        files: patterns of what to fetch from the Hub.
 
     Raises:
         TypeError: if the name is no string or path.
@@ -81,41 +83,26 @@ def find_checkpoint(name: str) -> Path:
         return folder
     if folder.is_file():
         raise ValueError(f"checkpoint {name} is a file: {NEEDS}")
+    if name in OFFICIAL_CHECKPOINTS:
+        return _official(str(name), files)
     # A relative path of one level and a Hub id look alike: the folder, if it exists, was taken above.
     if isinstance(name, str) and HUB_ID.fullmatch(name) and not name.startswith("."):
-        return _download(name)
+        return download(name, files)
     raise ValueError(
-        f"unknown checkpoint {str(name)!r}: known names are {', '.join(embedded_names()) or '(none)'}; "
+        f"unknown checkpoint {str(name)!r}: known names are {', '.join((*embedded_names(), *OFFICIAL_CHECKPOINTS))}; "
         "a local folder or a Hub id such as org/name or org/name@revision will do too"
     )
 
 
-def _download(name: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    repo_id, _, revision = name.partition("@")
+def _official(name: str, files: Sequence[str]) -> Path:
+    """Fetch an official checkpoint's public copy, or say how to come by the official archive."""
+    official = OFFICIAL_CHECKPOINTS[name]
+    if official.hub is None:
+        raise ValueError(f"checkpoint {name} has no safe copy on the Hub: {official.how_to_get}")
     try:
-        return Path(snapshot_download(repo_id, revision=revision or None, allow_patterns=HUB_FILES))
-    except RevisionNotFoundError as error:
-        raise ValueError(f"checkpoint {repo_id} has no revision {revision!r} on the Hub") from error
-    except RepositoryNotFoundError as error:
-        raise ValueError(
-            f"unknown checkpoint {name!r}: no such folder here and no such repository on the Hub "
-            f"(or it is private: `hf auth login`); embedded names are {', '.join(embedded_names())}"
-        ) from error
-    except LocalEntryNotFoundError as error:
-        raise ValueError(
-            f"checkpoint {name!r} is neither a folder nor in the cache, and the Hub cannot be reached; "
-            f"embedded names are {', '.join(embedded_names())}"
-        ) from error
-    except HfHubHTTPError as error:
-        raise ValueError(f"the Hub did not give checkpoint {name!r}: {error}") from error
+        return download(official.hub, files)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name}: {error}; otherwise {official.how_to_get}") from error
 
 
 def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
@@ -128,12 +115,9 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
     Raises:
         ValueError: if the folder is no scorer, saying what is wrong and what is needed.
     """
-    import torch
-
     folder = find_checkpoint(name)
     _check_files(name, folder)
-    model = _load_model(name, folder, dtype or torch.float32)
-    tokenizer = _load_tokenizer(name, folder)
+    model, tokenizer = _open(name, folder, dtype)
     if len(tokenizer) > model.config.vocab_size:
         raise ValueError(
             f"checkpoint {name}: the tokenizer knows {len(tokenizer)} tokens but the model has {model.config.vocab_size}"
@@ -143,8 +127,25 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
     return Checkpoint(shown, folder, model.eval(), tokenizer, Layout.from_config(model.config))
 
 
+def _open(name: str, folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    import torch
+
+    official = OFFICIAL_CHECKPOINTS.get(name)
+    if official is None and not is_bleurt_pytorch(folder):
+        return _load_model(name, folder, dtype or torch.float32), _load_tokenizer(name, folder)
+    try:
+        return load_bleurt_pytorch(folder, dtype, official.max_length if official else None)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name} cannot be opened: {error}") from error
+
+
 def _check_files(name: str, folder: Path) -> None:
     """Refuse early, from what lies in the folder, with the reason."""
+    if (folder / "bleurt_config.json").is_file() and not (folder / "config.json").is_file():
+        raise ValueError(
+            f"checkpoint {name} is an official TensorFlow checkpoint: convert it once, with "
+            f"`bleurt-repro convert {name} {name}-converted`, and give the folder {name}-converted"
+        )
     if not (folder / "config.json").is_file():
         raise ValueError(f"checkpoint {name} has no config.json: {NEEDS}")
     try:
@@ -155,7 +156,9 @@ def _check_files(name: str, folder: Path) -> None:
         raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
     if not any(folder.glob("*.safetensors")):
         pickled = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
-        found = f"only {pickled[0]}, a pickle, which is never opened" if pickled else "no weights"
+        found = f"only {pickled[0]}, a pickle, which is never opened" if pickled else "no weights in safetensors"
+        if is_bleurt_pytorch(folder):
+            found += f" ({SAFE_REVISION})"
         raise ValueError(f"checkpoint {name} has {found}: {NEEDS}")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
@@ -165,7 +168,7 @@ def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             model, report = AutoModelForSequenceClassification.from_pretrained(
                 folder,
                 dtype=dtype,
@@ -175,7 +178,7 @@ def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
                 output_loading_info=True,
             )
     except Exception as error:  # whatever a damaged file makes the reader raise, the user needs one sentence
-        raise ValueError(f"checkpoint {name} cannot be opened ({_first_line(error)}): {NEEDS}") from error
+        raise ValueError(f"checkpoint {name} cannot be opened ({first_line(error)}): {NEEDS}") from error
     if model.config.num_labels != 1:
         raise ValueError(f"checkpoint {name} has {model.config.num_labels} labels; a scorer has one: {NEEDS}")
     lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report.get("mismatched_keys", ()))
@@ -193,29 +196,9 @@ def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:
         raise ValueError(
-            f"checkpoint {name}: its tokenizer cannot be opened ({_first_line(error)}): {NEEDS}"
+            f"checkpoint {name}: its tokenizer cannot be opened ({first_line(error)}): {NEEDS}"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-
-
-@contextlib.contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Keep the library's loading bar and reports off the terminal: what matters is checked and said by us."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

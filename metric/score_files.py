@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from bleurt_repro.metric.atomic import write_text
 from bleurt_repro.metric.pair_files import read_lines, read_pairs
 from bleurt_repro.metric.texts import check_same_length
 
@@ -68,18 +68,8 @@ def _read(references: str | None, candidates: str | None, sources: str | None, p
 
 
 def _write(output: str, text: str) -> None:
-    """Write all or nothing: a reader never sees half a file."""
     if output == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
-        return
-    target = Path(output)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    else:
+        write_text(Path(output), text)

@@ -112,7 +112,7 @@ def agreement(prediction: EvalPrediction) -> dict[str, float]:
 
 
 def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Open what fine-tuning starts from, with one label and, where it had none, a new head."""
+    """Open what fine-tuning starts from; where it has no head of one label, with a new one."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     from bleurt_repro.metric.checkpoints import find_checkpoint
@@ -120,7 +120,13 @@ def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     folder = find_checkpoint(name)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     model = AutoModelForSequenceClassification.from_pretrained(
-        folder, num_labels=1, problem_type="regression", dtype="float32", trust_remote_code=False, use_safetensors=True
+        folder,
+        num_labels=1,
+        problem_type="regression",
+        dtype="float32",
+        trust_remote_code=False,
+        use_safetensors=True,
+        ignore_mismatched_sizes=True,  # an entailment classifier's encoder is a good start (RoBLEURT, section 2.1)
     )
     return model, tokenizer
 

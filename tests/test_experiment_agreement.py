@@ -1,0 +1,95 @@
+"""The agreement experiment on files whose figures can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from bleurt_repro.training.experiments.agreement import draw_table, run
+
+REFERENCE = "the cat sat on the mat"
+# chrF++ ranks these from worst to best
+CANDIDATES = ["stock prices fell", "a dog sat", "the cat sat", "the cat sat on the mat"]
+
+
+def write_ratings(path, scores, pairs=("de-en",)):
+    records = [
+        {"lp": lp, "reference": REFERENCE, "candidate": candidate, "score": score}
+        for lp in pairs
+        for candidate, score in zip(CANDIDATES, scores, strict=True)
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    return str(path)
+
+
+def test_tau_by_hand(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 0, 3, 2])  # 4 concordant pairs of 6
+    results = run(output=tmp_path / "out", ratings=ratings, baselines=["chrf++"], resamples=0)
+    (row,) = results["rows"]
+    assert row["groups"]["de-en"]["kendall_tau"] == {"value": pytest.approx(1 / 3), "low": None, "high": None, "n": 4}
+    assert row["signature"].startswith("CHRF|nrefs:1|case:mixed|eff:yes|nc:6|nw:2")
+
+
+def test_groups_count_once_in_the_average(tmp_path):
+    ratings = tmp_path / "ratings.jsonl"
+    one = write_ratings(tmp_path / "a.jsonl", [0, 1, 2, 3])
+    other = write_ratings(tmp_path / "b.jsonl", [3, 2, 1, 0], pairs=("fi-en",))
+    ratings.write_text(open(one).read() + "\n" + open(one).read() + "\n" + open(other).read())
+    row = run(output=tmp_path, ratings=str(ratings), baselines=["chrf++"], resamples=0)["rows"][0]
+    assert [row["groups"][lp]["kendall_tau"]["value"] for lp in ("de-en", "fi-en")] == pytest.approx([1, -1])
+    assert row["average"]["kendall_tau"] == pytest.approx(0)
+
+
+def test_darr_by_hand_with_a_tie_as_discordant(tmp_path):
+    pairs = [(3, 0), (2, 3), (1, 1), (3, 2)]  # right, wrong, tie, right
+    records = [
+        {"reference": REFERENCE, "candidate_better": CANDIDATES[a], "candidate_worse": CANDIDATES[b]} for a, b in pairs
+    ]
+    path = tmp_path / "ranks.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    row = run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"], resamples=0)["rows"][0]
+    assert row["groups"]["all"]["darr"]["value"] == pytest.approx(0)
+
+
+def test_checkpoints_and_baselines_stand_in_one_table(tmp_path, tiny_scorer):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3], pairs=("de-en", "fi-en"))
+    results = run(
+        output=tmp_path / "out",
+        ratings=ratings,
+        checkpoints=[str(tiny_scorer)],
+        baselines=["sentbleu", "bleu"],
+        resamples=50,
+    )
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert table == draw_table(results)
+    assert "| sentbleu" in table and "fi-en" in table and "average" in table
+    assert results["rows"][0]["signature"].startswith("checkpoint:tiny|hash:")
+    assert results["data"]["records"] == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baselines": ["chrf++"]}, "either a file of ratings or a file of relative ranks"),
+        ({"ratings": "x", "relative_ranks": "y", "baselines": ["chrf++"]}, "either a file of ratings or"),
+        ({"ratings": "x"}, "name at least one checkpoint or baseline"),
+        ({"ratings": "x", "baselines": ["bleurgh"]}, "unknown baselines bleurgh: known are sentbleu, bleu, chrf"),
+    ],
+)
+def test_what_cannot_be_measured(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        run(output=tmp_path, **options)
+
+
+def test_ratings_without_variance_are_refused(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 1, 1, 1])
+    with pytest.raises(ValueError, match="all 4 ratings are 1: without variance"):
+        run(output=tmp_path, ratings=ratings, baselines=["chrf++"])
+
+
+def test_a_file_of_ranks_without_its_columns(tmp_path):
+    path = tmp_path / "ranks.jsonl"
+    path.write_text(json.dumps({"reference": "r", "candidate_better": "b"}))
+    with pytest.raises(ValueError, match=r"ranks\.jsonl has no column candidate_worse; found reference, candidate_better"):
+        run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"])
