@@ -58,9 +58,9 @@ def make_tiny_tokenizer(folder: Path):
 
 
 def make_tiny_scorer(
-    folder: Path, *, max_length: int = 64, inputs=("reference", "candidate"), labels: int = 1
+    folder: Path, *, max_length: int = 64, inputs=("reference", "candidate"), labels: int = 1, spread: float = 0.3
 ) -> Path:
-    """A scorer of two narrow layers with random weights wide enough that its scores differ."""
+    """A scorer of two narrow layers with random weights, by default so wide that its scores differ."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -77,7 +77,7 @@ def make_tiny_scorer(
         intermediate_size=64,
         max_position_embeddings=128,
         num_labels=labels,
-        initializer_range=0.3,
+        initializer_range=spread,
     )
     model = BertForSequenceClassification(config)
     prepare_scorer(model, tokenizer, Layout(inputs=inputs, max_length=max_length))
@@ -97,3 +97,11 @@ def tiny_source_scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_scorer(
         tmp_path_factory.mktemp("checkpoints") / "tiny-source", inputs=("source", "candidate", "reference")
     )
+
+
+@pytest.fixture(scope="session")
+def tiny_teachers(tmp_path_factory: pytest.TempPathFactory):
+    """Tiny models that make and judge pairs; read them, do not change them."""
+    from tests.tiny_teachers import make_teachers
+
+    return make_teachers(tmp_path_factory.mktemp("teachers"))
