@@ -9,20 +9,32 @@ from bleurt_repro import __version__
 from bleurt_repro.metric.layout import Layout
 
 HASH_DIGITS = 12
+# A checkpoint's configuration, weights and tokenizer; results, logs and cards beside them do not count.
+SCORING_FILES = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer*",
+    "vocab*",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "*.model",
+)
 
 
 def content_hash(folder: Path) -> str:
     """Hash what decides a checkpoint's scores: its configuration, weights and tokenizer.
 
     Args:
-        folder: a checkpoint's folder. Cards and other files beside the model do not count.
+        folder: a checkpoint's folder; only `SCORING_FILES` count.
 
     Returns:
         the first 12 hexadecimal digits of a SHA-256.
     """
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix in {".json", ".safetensors", ".txt", ".model"}:
+    for path in sorted({path for pattern in SCORING_FILES for path in folder.glob(pattern)}):
+        if path.is_file():
             digest.update(path.name.encode())
             digest.update(file_hash(path))
     return digest.hexdigest()[:HASH_DIGITS]
