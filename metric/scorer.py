@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,10 @@ DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
 # BLEURT, section 5.3: with several references the best score counts.
-AGGREGATES = {"max": max, "mean": lambda scores: sum(scores) / len(scores)}
+AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+    "max": max,
+    "mean": lambda scores: sum(scores) / len(scores),
+}
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -78,7 +81,7 @@ class BleurtScorer:
         self._progress = progress
         loaded = load_checkpoint(checkpoint, dtype=_dtype(dtype))
         self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
-        self.model = loaded.model.to(self.device)
+        self.model = loaded.model.to(self.device)  # type: ignore[arg-type]  # its decorator hides the signature
         self.tokenizer = loaded.tokenizer
         self._encoder = PairEncoder(self.tokenizer, self.layout)
 

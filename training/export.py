@@ -48,6 +48,6 @@ def save_scorer(
     """
     from copy import deepcopy
 
-    stored = model if dtype is None else deepcopy(model).to(dtype)
+    stored = model if dtype is None else deepcopy(model).to(dtype)  # type: ignore[arg-type]
     stored.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

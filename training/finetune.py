@@ -105,9 +105,11 @@ def encode_ratings(ratings: list[dict[str, Any]], tokenizer: PreTrainedTokenizer
 
 def agreement(prediction: EvalPrediction) -> dict[str, float]:
     """Give Kendall tau and Pearson r of a validation pass, for the Trainer."""
+    import numpy as np
+
     from bleurt_repro.training.agreement import kendall_tau, pearson_r
 
-    scores, ratings = prediction.predictions.reshape(-1), prediction.label_ids.reshape(-1)
+    scores, ratings = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
     return {"kendall_tau": kendall_tau(scores, ratings), "pearson_r": pearson_r(scores, ratings)}
 
 
@@ -165,7 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
     seconds = time.monotonic() - started
 
     if trainer.is_world_process_zero():
-        save_scorer(trainer.model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
+        save_scorer(model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
         write_results(trainer, ratings, seconds)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU, CHRF
 
 
 class Scored(NamedTuple):
@@ -43,7 +46,7 @@ BASELINES: dict[str, Callable[[Sequence[str], Sequence[str]], Scored]] = {
 }
 
 
-def _sacrebleu(metric: "BLEU | CHRF", references: Sequence[str], candidates: Sequence[str]) -> Scored:  # noqa: F821, UP037
+def _sacrebleu(metric: BLEU | CHRF, references: Sequence[str], candidates: Sequence[str]) -> Scored:
     pairs = zip(references, candidates, strict=True)
     scores = [metric.sentence_score(candidate, [reference]).score for reference, candidate in pairs]
     return Scored(scores, f"{type(metric).__name__}|{metric.get_signature()}")
