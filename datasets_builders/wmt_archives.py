@@ -108,7 +108,9 @@ def _read_da_seglevel(
         if not wanted(lp):
             continue
         record = {"lp": lp, "system": system, "segment_id": segment_id, "score": score}
-        year = int(test_set.removeprefix("newstest"))
+        if not re.fullmatch(r"newstest\d{4}", test_set):
+            raise ValueError(f"{file}, line {number}: expected newstestYEAR, found {test_set}")
+        year = int(test_set[-4:])
         yield _rating(file, number, {"year": year, **record, **texts(year, lp).of(file, number, system, segment_id)})
 
 

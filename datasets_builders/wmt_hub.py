@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from tqdm import tqdm
 
 from bleurt_repro.datasets_builders.rating_files import Rating, check_rating
 
@@ -26,12 +29,15 @@ HUB_COLUMNS = {
 }
 
 
-def read_hub(dataset: str = HUB_DATASET, revision: str | None = None) -> list[Rating]:
+def read_hub(
+    dataset: str = HUB_DATASET, revision: str | None = None, wanted: Callable[[str], bool] = lambda lp: True
+) -> list[Rating]:
     """Download the ratings of a dataset; see `from_hub_columns`.
 
     Args:
         dataset: its name on the Hub, or a local folder in its form.
         revision: branch, tag or commit.
+        wanted: says whether to read a language pair.
 
     Raises:
         FileNotFoundError: if it cannot be had.
@@ -43,7 +49,7 @@ def read_hub(dataset: str = HUB_DATASET, revision: str | None = None) -> list[Ra
         ratings = load_dataset(dataset, split=HUB_SPLIT, revision=revision)
     except (OSError, ValueError) as error:
         raise _not_found(dataset, revision, error) from error
-    return from_hub_columns(ratings)
+    return from_hub_columns(ratings, wanted)
 
 
 def hub_fingerprint(dataset: str = HUB_DATASET, revision: str | None = None) -> str:
@@ -57,7 +63,7 @@ def hub_fingerprint(dataset: str = HUB_DATASET, revision: str | None = None) -> 
     return f"{builder.config_id}-{builder.hash}"
 
 
-def from_hub_columns(dataset: Dataset) -> list[Rating]:
+def from_hub_columns(dataset: Dataset, wanted: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
     """Give the ratings of a dataset with the columns `HUB_COLUMNS`.
 
     It names neither systems nor segments: `system` is None, and `segment_id` counts the distinct pairs of source and
@@ -65,6 +71,7 @@ def from_hub_columns(dataset: Dataset) -> list[Rating]:
 
     Args:
         dataset: one record a rating.
+        wanted: says whether to read a language pair.
 
     Raises:
         ValueError: naming the row, if a column or a value is missing or wrong.
@@ -74,15 +81,16 @@ def from_hub_columns(dataset: Dataset) -> list[Rating]:
             f"no column {', '.join(missing)} in the dataset: looked for {', '.join(HUB_COLUMNS)}, "
             f"found {', '.join(dataset.column_names)}"
         )
-    rows = dataset.select_columns(list(HUB_COLUMNS)).rename_columns(HUB_COLUMNS)
+    chosen = [i for i, lp in enumerate(dataset["lp"]) if wanted(lp)]
+    rows = dataset.select_columns(list(HUB_COLUMNS)).rename_columns(HUB_COLUMNS).select(chosen)
     segments: dict[tuple[int, str], dict[tuple[str, str], int]] = {}
     ratings = []
-    for number, row in enumerate(rows, start=1):
+    for index, row in zip(chosen, tqdm(rows, desc="ratings", unit="rating", disable=None), strict=True):
         if row["reference"]:
             numbers = segments.setdefault((row["year"], row["lp"]), {})
             row["segment_id"] = numbers.setdefault((row["source"], row["reference"]), len(numbers) + 1)
             row["candidate"] = row["candidate"] or ""  # CSV files write an empty output as they write a missing one
-            ratings.append(_checked(row, number))
+            ratings.append(_checked(row, index + 1))
     if len(ratings) < len(rows):
         warnings.warn(f"left out {len(rows) - len(ratings)} ratings without a reference", stacklevel=2)
     return ratings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -53,15 +53,20 @@ def read_wmt(
         FileNotFoundError: saying what was looked for.
         ValueError: naming file and line of a bad record, or if no rating is of those language pairs.
     """
+    seen: set[str] = set()
+
+    def wanted(lp: str) -> bool:
+        seen.add(lp)
+        return matches(lp, language_pairs)
+
     if hub_dataset:
-        ratings = read_hub(hub_dataset, hub_revision)
+        ratings = read_hub(hub_dataset, hub_revision, wanted)
     else:
-        ratings = _read_local(data_dir, language_pairs)
-    wanted = [rating for rating in ratings if matches(rating["lp"], language_pairs)]
-    if not wanted:
-        found = ", ".join(sorted({rating["lp"] for rating in ratings})) or "none"
+        ratings = _read_local(data_dir, wanted)
+    if not ratings:
+        found = ", ".join(sorted(seen)) or "none"
         raise ValueError(f"no ratings of {', '.join(language_pairs)} in {hub_dataset or data_dir}; found {found}")
-    return wanted
+    return ratings
 
 
 def source_fingerprint(
@@ -83,12 +88,13 @@ def source_fingerprint(
     return fingerprint([*files, *ranks, *index.get(RR_SEGLEVEL, [])])
 
 
-def _read_local(data_dir: str | Path | None, language_pairs: Sequence[str]) -> list[Rating]:
+def _read_local(data_dir: str | Path | None, wanted: Callable[[str], bool]) -> list[Rating]:
     kind, files = _local_files(data_dir)
     if kind == "archives":
-        ratings = read_archives(data_dir or ".", lambda lp: matches(lp, language_pairs))
+        ratings = read_archives(data_dir or ".", wanted)
     else:
         ratings = [rating for file in files for rating in rating_records(file, REQUIRED_COLUMNS, ALIASES)]
+        ratings = [rating for rating in ratings if wanted(rating["lp"])]
         _check_segment_ids(ratings, data_dir)
     _warn_of_repeats(ratings, data_dir)
     return ratings
