@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # Cutting and padding that some encoders' tokenizers carry along; a scorer does both itself.
-TOKENIZER_HABITS = ("max_length", "stride", "truncation_side", "truncation_strategy", "padding_side", "pad_to_multiple_of")
+TOKENIZER_HABITS = (
+    "max_length",
+    "stride",
+    "truncation_side",
+    "truncation_strategy",
+    "padding_side",
+    "pad_to_multiple_of",
+)
 
 
 def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:

@@ -1,39 +1,43 @@
-"""Fine-tune a scorer on human ratings (BLEURT, sections 3.3 and B.1).
+"""Fine-tune a scorer on human ratings (BLEURT, sections 3 and B.1).
 
     bleurt-repro finetune --model MODEL --train_file train.jsonl --validation_file validation.jsonl --output_dir OUT
-    bleurt-repro finetune --config mini.yaml --train_file train.jsonl --validation_file validation.jsonl --output_dir OUT
-    torchrun --nproc_per_node 8 -m bleurt_repro.training.finetune --config large.yaml ...
+    bleurt-repro finetune --config finetune_mini --model MODEL --train_file ratings.csv --output_dir OUT [--resume]
+    torchrun --nproc_per_node 8 -m bleurt_repro.training.finetune --config finetune_large ...
 
-MODEL is a bare encoder, a pre-trained BLEURT, or a scorer, by folder, Hub id or embedded name. OUT becomes a checkpoint
-that `BleurtScorer(OUT)` opens, with `results.json` beside the weights.
+MODEL is a bare encoder, a pre-trained BLEURT, a converted official checkpoint or any scorer: a folder, a Hub id or an
+embedded name. OUT becomes a checkpoint that `BleurtScorer(OUT)` opens, with results.json and curves.png beside it.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformers import TrainingArguments
+from bleurt_repro.metric.layout import CONFIG_KEY, Layout
+from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 
-from bleurt_repro.metric.layout import Layout
-
 
 @dataclass
 class RatingArguments:
-    """What is trained, on what."""
+    """What is trained, on which ratings."""
 
     model: str = field(metadata={"help": "Encoder, pre-trained BLEURT or scorer: folder, Hub id or embedded name."})
     train_file: str = field(metadata={"help": "Ratings to train on: JSONL, CSV, TSV or Parquet."})
-    validation_file: str = field(metadata={"help": "Ratings that choose the best checkpoint."})
-    max_length: int = field(default=512, metadata={"help": "Most tokens of a pair, special tokens included."})
+    validation_file: str | None = field(
+        default=None, metadata={"help": "Ratings that choose the best checkpoint; by default a part of train_file."}
+    )
+    validation_ratio: float = field(
+        default=0.1, metadata={"help": "That part, no reference or source on both sides (BLEURT, section B.2)."}
+    )
+    max_length: int | None = field(
+        default=None, metadata={"help": "Most tokens of a pair; by default what the model was made for, or 512."}
+    )
     export_dtype: str = field(
         default="float32", metadata={"help": "Of the stored weights: float32, bfloat16, float16."}
     )
@@ -44,63 +48,12 @@ class RatingArguments:
 
 
 @dataclass
-class FinetuningArguments(TrainingArguments):
+class FinetuningArguments(RunArguments):
     """The Trainer's arguments, with the defaults of BLEURT, section B.1."""
 
-    learning_rate: float = 1e-5
-    lr_scheduler_type: str = "constant"
-    weight_decay: float = 0.0  # AdamW without decay is Adam
-    per_device_train_batch_size: int = 32
-    per_device_eval_batch_size: int = 128
     max_steps: int = 40_000
-    eval_strategy: str = "steps"
-    eval_steps: float = 1_500
-    save_steps: float = 1_500
-    save_total_limit: int | None = 2
-    load_best_model_at_end: bool = True
     metric_for_best_model: str | None = "kendall_tau"
     greater_is_better: bool | None = True
-    report_to: None | str | list[str] = "none"  # the order that HfArgumentParser can read
-
-    def __post_init__(self) -> None:
-        import torch
-
-        if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
-            self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
-        super().__post_init__()
-
-
-def encode_ratings(ratings: list[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, layout: Layout) -> Dataset:
-    """Give the model's inputs and labels for each rating.
-
-    Args:
-        ratings: with the columns of the layout's inputs, and score.
-        tokenizer: the model's.
-        layout: which texts the model reads, and how long.
-
-    Returns:
-        input_ids, token_type_ids, attention_mask, labels, length.
-    """
-    from datasets import Dataset
-
-    from bleurt_repro.metric.encoding import PairEncoder
-
-    encoder = PairEncoder(tokenizer, layout)
-
-    def encode(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        texts = list(zip(*(batch[role] for role in layout.inputs), strict=True))
-        tokens = encoder.tokenize(text for pair in texts for text in pair)
-        encoded = [encoder.encode([tokens[text] for text in pair]) for pair in texts]
-        return {
-            "input_ids": [pair.ids for pair in encoded],
-            "token_type_ids": [pair.segments for pair in encoded],
-            "attention_mask": [[1] * len(pair.ids) for pair in encoded],
-            "length": [len(pair.ids) for pair in encoded],
-            "labels": [float(score) for score in batch["score"]],
-        }
-
-    texts = Dataset.from_list([{name: rating[name] for name in (*layout.inputs, "score")} for rating in ratings])
-    return texts.map(encode, batched=True, remove_columns=texts.column_names, desc="encode")
 
 
 def agreement(prediction: EvalPrediction) -> dict[str, float]:
@@ -110,6 +63,8 @@ def agreement(prediction: EvalPrediction) -> dict[str, float]:
     from bleurt_repro.training.agreement import kendall_tau, pearson_r
 
     scores, ratings = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
+    if np.ptp(scores) == 0:  # a model may be so at the start: no agreement, but no reason to end the run
+        return {"kendall_tau": 0.0, "pearson_r": 0.0}
     return {"kendall_tau": kendall_tau(scores, ratings), "pearson_r": pearson_r(scores, ratings)}
 
 
@@ -133,80 +88,98 @@ def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return model, tokenizer
 
 
+def layout_for(model: PreTrainedModel, max_length: int | None) -> Layout:
+    """Give the layout to train with: what the checkpoint records, or BLEURT's own, at most as long as asked for."""
+    recorded = Layout.from_config(model.config)
+    if max_length is None:
+        return recorded
+    longest = recorded.max_length if hasattr(model.config, CONFIG_KEY) else model.config.max_position_embeddings
+    if max_length > longest:
+        raise ValueError(f"max_length {max_length} is more than the {longest} tokens that this model reads")
+    return Layout(recorded.inputs, max_length, recorded.separators)
+
+
+def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> dict[str, Dataset]:
+    """Read the ratings to train and to validate on.
+
+    Raises:
+        ValueError: if scores do not vary, or one side would be empty.
+    """
+    from datasets import Dataset
+
+    from bleurt_repro.datasets_builders.rating_files import rating_records
+    from bleurt_repro.datasets_builders.splits import split_without_overlap
+
+    columns = (*layout.inputs, "score")
+    rows = rating_records(ratings.train_file)
+    if ratings.validation_file:
+        sides = {"train": rows, "validation": rating_records(ratings.validation_file)}
+    else:
+        train, validation = split_without_overlap(rows, ratings.validation_ratio, seed)
+        sides = {"train": [rows[i] for i in train], "validation": [rows[i] for i in validation]}
+    for name, side in sides.items():
+        if layout.reads_sources and any(row["source"] is None for row in side):
+            raise ValueError(f"the model reads sources, but {name} ratings of {ratings.train_file} have none")
+        if len({row["score"] for row in side}) < 2:
+            raise ValueError(
+                f"the {name} ratings ({len(side)} of {ratings.train_file}) must have at least two different scores: "
+                "from equal ones nothing can be learnt or chosen"
+            )
+    return {
+        name: Dataset.from_list([{column: row[column] for column in columns} for row in side])
+        for name, side in sides.items()
+    }
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run fine-tuning as the module's docstring says."""
     import torch
-    from transformers import DataCollatorWithPadding, Trainer, set_seed
+    from transformers import set_seed
 
-    from bleurt_repro.datasets_builders.rating_files import read_ratings
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.export import prepare_scorer, save_scorer
+    from bleurt_repro.training.inputs import PairCollator, encode_texts
+    from bleurt_repro.training.run import check_output, train, write_results
+    from bleurt_repro.training.trainer import ScorerTrainer
 
-    ratings, args = parse_config((RatingArguments, FinetuningArguments), arguments or sys.argv[1:])
+    words = sys.argv[1:] if arguments is None else arguments
+    ratings, args = parse_config((RatingArguments, FinetuningArguments), words)
+    check_output(args)
     set_seed(args.seed)
 
     model, tokenizer = open_model(ratings.model)
-    layout = Layout(max_length=min(ratings.max_length, model.config.max_position_embeddings))
+    layout = layout_for(model, ratings.max_length)
     prepare_scorer(model, tokenizer, layout)
     data = {
-        "train": encode_ratings(read_ratings(ratings.train_file), tokenizer, layout),
-        "validation": encode_ratings(read_ratings(ratings.validation_file), tokenizer, layout),
+        name: encode_texts(texts, tokenizer, layout, keep=["score"])
+        for name, texts in read_data(ratings, layout, args.seed).items()
     }
 
-    trainer = Trainer(
+    trainer = ScorerTrainer(
         model=model,
         args=args,
-        data_collator=DataCollatorWithPadding(tokenizer),
+        data_collator=PairCollator(tokenizer, {"score": "labels"}),
         train_dataset=data["train"],
         eval_dataset=data["validation"],
         processing_class=tokenizer,
         compute_metrics=agreement,
     )
-    started = time.monotonic()
-    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
-    seconds = time.monotonic() - started
+    seconds = train(trainer, args)
 
     if trainer.is_world_process_zero():
         save_scorer(model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
-        write_results(trainer, ratings, seconds)
+        write_results(trainer, ratings, _provenance(ratings, data), seconds)
 
 
-def write_results(trainer: Any, ratings: RatingArguments, seconds: float) -> None:
-    """Write results.json: what was trained, how, and how it did on validation."""
-    import transformers
+def _provenance(ratings: RatingArguments, data: dict[str, Dataset]) -> dict[str, Any]:
+    from bleurt_repro.training.run import fingerprint
 
-    from bleurt_repro import __version__
-    from bleurt_repro.metric.signature import file_hash
-
-    args, state = trainer.args, trainer.state
-    results = {
-        "model": ratings.model,
-        "train": {"file": Path(ratings.train_file).name, "sha256": file_hash(Path(ratings.train_file)).hex()},
-        "validation": {
-            "file": Path(ratings.validation_file).name,
-            "sha256": file_hash(Path(ratings.validation_file)).hex(),
-        },
-        "train_ratings": len(trainer.train_dataset),
-        "validation_ratings": len(trainer.eval_dataset),
-        "best_kendall_tau": state.best_metric,
-        "best_step": state.best_global_step,
-        "steps": state.global_step,
-        "epochs": state.epoch,
-        "history": [entry for entry in state.log_history if "eval_kendall_tau" in entry],
-        "settings": {
-            "learning_rate": args.learning_rate,
-            "batch": args.train_batch_size * args.gradient_accumulation_steps * args.world_size,
-            "lr_scheduler_type": str(args.lr_scheduler_type),
-            "warmup_steps": args.warmup_steps,
-            "bf16": args.bf16,
-            "max_length": ratings.max_length,
-            "seed": args.seed,
-        },
-        "seconds": round(seconds, 1),
-        "examples_per_second": round(state.global_step * args.train_batch_size * args.world_size / seconds, 1),
-        "versions": {"bleurt_repro": __version__, "transformers": transformers.__version__},
+    files = [path for path in (ratings.train_file, ratings.validation_file) if path]
+    return {
+        "files": fingerprint(files),
+        **{f"{name}_ratings": len(side) for name, side in data.items()},
+        "truncated": sum(sum(side["truncated"]) for side in data.values()),
     }
-    Path(args.output_dir, "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

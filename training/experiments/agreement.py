@@ -103,11 +103,11 @@ def draw_table(results: dict[str, Any]) -> str:
 def _read(path: str, ranks: bool, by: str) -> pandas.DataFrame:
     import pandas
 
-    from bleurt_repro.datasets_builders.rating_files import read_ratings
+    from bleurt_repro.datasets_builders.rating_files import rating_records
     from bleurt_repro.datasets_builders.record_files import read_records
 
     if not ranks:
-        table = pandas.DataFrame(read_ratings(path))
+        table = pandas.DataFrame(rating_records(path))
         required: tuple[str, ...] = ("reference", "candidate", "score")
     else:
         table = pandas.DataFrame(record for _, record in read_records(path))

@@ -1,0 +1,175 @@
+"""Read a script's settings: dataclasses of defaults, a YAML file over them, `--key value` options over both.
+
+    parse_config((DataArguments, TrainingArguments), ["--config", "mini.yaml", "--learning_rate", "3e-5"])
+
+A key that no dataclass has is an error, wherever it stands; so is a key given twice in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.resources
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from transformers import HfArgumentParser
+
+
+class _Parser(HfArgumentParser):
+    """Raises instead of printing hundreds of options and leaving."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of the description, and shows the defaults."""
+
+
+def parse_config(dataclass_types: Sequence[type], argv: Sequence[str]) -> tuple[Any, ...]:
+    """Read settings from the defaults of dataclasses, `--config FILE` and further options, the later the stronger.
+
+    Args:
+        dataclass_types: dataclasses whose fields are the settings; no two share a field. The module docstring of the
+            first is what `--help` begins with.
+        argv: the words of the command line. FILE is a YAML file, or the name of one that comes with the package.
+
+    Returns:
+        an instance of each dataclass.
+
+    Raises:
+        FileNotFoundError: if there is no such configuration.
+        ValueError: for an unknown key (the nearest known one is named), a value of the wrong type, a required key
+            that is missing, or a file that is not a YAML mapping.
+    """
+    parser = _build_parser(dataclass_types)
+    config, options = _take_config(argv)
+    settings = read_yaml(find_config(config), _keys(parser)) if config else {}
+    for key in [key for key, value in settings.items() if value is None or value == []]:
+        parser.set_defaults(**{key: settings.pop(key)})  # neither can be written as an option
+    _check_options(options, parser)
+    words = [word for key, value in settings.items() for word in _as_options(key, value)]
+    try:
+        parsed = parser.parse_args_into_dataclasses(
+            [*words, *options], return_remaining_strings=True, look_for_args_file=False
+        )
+    except ValueError as error:
+        raise ValueError(_explain(str(error), config, settings, options)) from error
+    if parsed[-1]:
+        raise ValueError(f"unexpected {parsed[-1][0]!r}: settings are given as --key value")
+    return parsed[: len(dataclass_types)]
+
+
+def find_config(name: str) -> Path:
+    """Find a configuration: a file, or one that comes with the package, with or without `.yaml`.
+
+    Raises:
+        FileNotFoundError: if it is neither.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    shipped = Path(str(importlib.resources.files("bleurt_repro.training") / "configs"))
+    for candidate in (shipped / name, shipped / f"{name}.yaml"):
+        if candidate.parent == shipped and candidate.is_file():
+            return candidate
+    names = ", ".join(sorted(path.name for path in shipped.glob("*.yaml")))
+    raise FileNotFoundError(f"no configuration {name}: give the path of a YAML file, or one that is here: {names}")
+
+
+def read_yaml(path: Path, known: Sequence[str]) -> dict[str, Any]:
+    """Read a flat YAML mapping.
+
+    Args:
+        path: the file.
+        known: the keys it may have.
+
+    Raises:
+        ValueError: if it is no mapping, or has a key twice or one that is not known; file and line are named.
+    """
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if root is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must be a mapping of settings such as 'seed: 1', found a {type(values).__name__}")
+    seen: dict[str, int] = {}
+    for node, _ in root.value:
+        key, line = str(node.value), node.start_mark.line + 1
+        if key not in known:
+            raise ValueError(f"{path}, line {line}: unknown setting {key!r}{_nearest(key, known)}")
+        if key in seen:
+            raise ValueError(f"{path}, line {line}: {key!r} stands already in line {seen[key]}; keep one of them")
+        seen[key] = line
+    return values
+
+
+def _build_parser(dataclass_types: Sequence[type]) -> _Parser:
+    description = sys.modules[dataclass_types[0].__module__].__doc__
+    parser = _Parser(
+        dataclass_types,
+        usage="%(prog)s [--config FILE] [--key value ...]",
+        description=description,
+        allow_abbrev=False,
+        formatter_class=_HelpFormatter,
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings; options override it.")
+    return parser
+
+
+def _take_config(argv: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Part `--config FILE` from the other words."""
+    reader = _Parser(add_help=False, allow_abbrev=False)
+    reader.add_argument("--config")
+    try:
+        found, options = reader.parse_known_args(list(argv))
+    except ValueError:
+        raise ValueError("--config needs the name of a YAML file") from None
+    return found.config, options
+
+
+def _keys(parser: argparse.ArgumentParser) -> list[str]:
+    return [action.dest for action in parser._actions if action.dest != "help"]
+
+
+def _as_options(key: str, value: Any) -> list[str]:
+    """Write a YAML value as the words of a command line, so that both are checked alike."""
+    if isinstance(value, list):
+        return [f"--{key}", *map(str, value)]
+    if isinstance(value, dict):
+        return [f"--{key}={json.dumps(value)}"]
+    return [f"--{key}={value}"]
+
+
+def _explain(message: str, config: str | None, settings: dict[str, Any], options: Sequence[str]) -> str:
+    """Say where a wrong value stands, and how to give what is missing."""
+    if "arguments are required" in message:
+        missing = [word.split("/")[0] for word in message.split(": ", 1)[1].split(", ")]
+        return f"missing {', '.join(missing)}: give each as an option, or as a setting in a file named by --config"
+    given = {word.split("=")[0].lstrip("-").replace("-", "_") for word in options if word.startswith("--")}
+    if not message.startswith("argument --"):
+        return message
+    names, problem = message.removeprefix("argument --").split(": ", 1)
+    key = names.split("/")[0]
+    return f"{config}: {key}: {problem}" if key in settings and key not in given else f"--{key}: {problem}"
+
+
+def _check_options(options: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    for word in options:
+        option = word.split("=")[0]
+        if option.startswith("--") and option not in parser._option_string_actions:
+            raise ValueError(f"unknown option {option}{_nearest(option.lstrip('-'), _keys(parser), '--')}")
+
+
+def _nearest(name: str, known: Sequence[str], prefix: str = "") -> str:
+    near = difflib.get_close_matches(name.replace("-", "_"), sorted(set(known)), n=1, cutoff=0.5)
+    return f"; did you mean {prefix}{near[0]}?" if near else "; --help lists what there is"

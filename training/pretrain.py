@@ -1,0 +1,135 @@
+"""Pre-train an encoder on synthetic pairs and their signals (BLEURT, sections 4 and B.1).
+
+    bleurt-repro pretrain --model ENCODER --pairs FOLDER --output_dir OUT
+    bleurt-repro pretrain --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT [--resume]
+    torchrun --nproc_per_node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
+
+ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made. OUT becomes
+the checkpoint that `bleurt-repro finetune --model OUT` starts from, with results.json and curves.png beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.training.run import RunArguments
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+@dataclass
+class PairArguments:
+    """What is trained, on which pairs."""
+
+    model: str = field(metadata={"help": "Encoder: folder or Hub id."})
+    pairs: str = field(metadata={"help": "Synthetic pairs: folder that `bleurt-repro data synthetic` made."})
+    max_length: int = field(default=512, metadata={"help": "Most tokens of a pair, special tokens included."})
+    validation_segments: int = field(
+        default=1000, metadata={"help": "Segments whose pairs are held out to follow the losses."}
+    )
+    gamma_automatic_metrics: float = field(default=1.0, metadata={"help": "Weight of BLEU, ROUGE, BERTscore."})
+    gamma_likelihood: float = field(default=1.0, metadata={"help": "Weight of the four likelihoods."})
+    gamma_classification: float = field(default=1.0, metadata={"help": "Weight of entailment and flag."})
+    leave_out: list[str] = field(default_factory=list, metadata={"help": "Signals not to learn, for ablations."})
+
+    def gammas(self, groups: set[str]) -> dict[str, float]:
+        """Give the weights of the groups that are there."""
+        return {group: getattr(self, f"gamma_{group}") for group in sorted(groups)}
+
+
+@dataclass
+class PretrainingArguments(RunArguments):
+    """The Trainer's arguments, with the defaults of BLEURT, section B.1."""
+
+    max_steps: int = 800_000
+    metric_for_best_model: str | None = "loss"
+    greater_is_better: bool | None = False
+
+
+def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset]:
+    """Part the pairs by their reference, so that no text trained on is validated on.
+
+    Args:
+        pairs: with "segment_id".
+        segments: how many segments to hold out.
+        seed: of the choice.
+
+    Returns:
+        the pairs to train on and those held out.
+
+    Raises:
+        ValueError: if nothing would be left to train on.
+    """
+    import numpy as np
+
+    ids = np.asarray(pairs["segment_id"])
+    different = np.unique(ids)
+    if not 0 < segments < len(different):
+        raise ValueError(f"validation_segments must be from 1 to {len(different) - 1} here, found {segments}")
+    held = np.isin(ids, np.random.default_rng(seed).choice(different, segments, replace=False))
+    return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run pre-training as the module's docstring says."""
+    import datasets
+    from transformers import AutoModel, AutoTokenizer, set_seed
+
+    from bleurt_repro.datasets_builders.synthetic_pairs import read_info
+    from bleurt_repro.metric.checkpoints import find_checkpoint
+    from bleurt_repro.training.arguments import parse_config
+    from bleurt_repro.training.inputs import PairCollator, encode_texts
+    from bleurt_repro.training.model import TARGET, PretrainingModel, export_scorer, read_tasks
+    from bleurt_repro.training.run import check_output, train, write_results
+    from bleurt_repro.training.trainer import PretrainingTrainer
+
+    data, args = parse_config((PairArguments, PretrainingArguments), sys.argv[1:] if arguments is None else arguments)
+    check_output(args)
+    set_seed(args.seed)
+
+    record = read_info(data.pairs)
+    tasks = read_tasks(record["signals"], data.leave_out)
+    folder = find_checkpoint(data.model)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    encoder = AutoModel.from_pretrained(folder, dtype="float32", trust_remote_code=False, use_safetensors=True)
+    model = PretrainingModel(encoder, tasks, data.gammas({task.group for task in tasks}))
+    layout = Layout(max_length=min(data.max_length, encoder.config.max_position_embeddings))
+
+    pairs = datasets.load_dataset(data.pairs, split="train")
+    names = [task.name for task in tasks]
+    train_pairs, held_pairs = (
+        encode_texts(part, tokenizer, layout, keep=names)
+        for part in hold_out(pairs, data.validation_segments, args.seed)
+    )
+
+    trainer = PretrainingTrainer(
+        model=model,
+        args=args,
+        data_collator=PairCollator(tokenizer, {name: TARGET + name for name in names}),
+        train_dataset=train_pairs,
+        eval_dataset=held_pairs,
+        processing_class=tokenizer,
+    )
+    seconds = train(trainer, args)
+
+    if trainer.is_world_process_zero():
+        export_scorer(model, tokenizer, layout, args.output_dir)
+        write_results(trainer, data, _provenance(data, record, train_pairs, held_pairs), seconds)
+
+
+def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:
+    return {
+        "pairs": {"folder": Path(data.pairs).name, "parts": [part["sha256"] for part in record["parts"]]},
+        "train_pairs": len(train),
+        "validation_pairs": len(held),
+        "truncated": sum(train["truncated"]),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""What pre-training and fine-tuning share: the paper's settings, going on after a kill, and the record of a run."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_callback import ExportableState
+
+RESULTS = "results.json"
+# The Trainer's settings that decide what a run gives.
+RECORDED = (
+    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay bf16 max_steps "
+    "num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
+).split()
+
+
+@dataclass
+class RunArguments(TrainingArguments):
+    """The Trainer's arguments, with the defaults of BLEURT, section B.1: Adam, 1e-5, batch 32."""
+
+    output_dir: str = field(metadata={"help": "Folder for the checkpoint; those of the run lie in it too."})
+    resume: bool = field(default=False, metadata={"help": "Go on from the last whole checkpoint in output_dir."})
+    global_batch_size: int = field(default=32, metadata={"help": "Pairs a step over all processes."})
+    layer_decay: float = field(
+        default=1.0, metadata={"help": "Learning rate of a layer over that of the next one up."}
+    )
+    early_stopping: int = field(default=0, metadata={"help": "Stop after so many evaluations without gain; 0: never."})
+    learning_rate: float = 1e-5
+    lr_scheduler_type: str = "constant"
+    weight_decay: float = 0.0  # AdamW without decay is Adam
+    per_device_train_batch_size: int = 32
+    per_device_eval_batch_size: int = 128
+    eval_strategy: str = "steps"
+    eval_steps: float | None = 1_500
+    save_steps: float = 1_500
+    save_total_limit: int | None = 2
+    load_best_model_at_end: bool = True
+    remove_unused_columns: bool | None = False
+    report_to: None | str | list[str] = "none"  # the order that HfArgumentParser can read
+
+    def __post_init__(self) -> None:
+        import torch
+
+        if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
+            self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
+        super().__post_init__()
+        self._share_batch()
+
+    def _share_batch(self) -> None:
+        """Keep the batch of a step the same for any number of processes, by accumulation where need be."""
+        share, rest = divmod(self.global_batch_size, self.world_size)
+        self.per_device_train_batch_size = min(self.per_device_train_batch_size, share)
+        if rest or share % max(self.per_device_train_batch_size, 1):
+            raise ValueError(
+                f"global_batch_size {self.global_batch_size} cannot be shared by {self.world_size} processes in batches "
+                f"of {self.per_device_train_batch_size}: choose numbers that divide"
+            )
+        self.gradient_accumulation_steps = share // self.per_device_train_batch_size
+
+
+class Stopwatch(TrainerCallback, ExportableState):
+    """Counts the seconds of training, those before a kill included (up to the last checkpoint)."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._before, self._started = seconds, time.monotonic()
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        """Start."""
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return self._before + time.monotonic() - self._started
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint keeps."""
+        return {"args": {"seconds": self.seconds}, "attributes": {}}
+
+
+def last_checkpoint(folder: Path) -> tuple[Path | None, float]:
+    """Find the last checkpoint that was written whole.
+
+    Args:
+        folder: where a run writes its checkpoints.
+
+    Returns:
+        the checkpoint, or None if there is none; and the seconds of training up to it.
+    """
+    for path in sorted(folder.glob("checkpoint-*"), key=lambda path: -int(path.name.split("-")[1])):
+        try:  # the Trainer writes this file last
+            state = json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        return path, float(state["stateful_callbacks"].get("Stopwatch", {"args": {"seconds": 0}})["args"]["seconds"])
+    return None, 0.0
+
+
+def check_output(args: Any) -> None:
+    """Refuse to write over another run's checkpoints.
+
+    Raises:
+        ValueError: if there are checkpoints and the run does not go on from them.
+    """
+    found, _ = last_checkpoint(Path(args.output_dir))
+    if found and not args.resume:
+        raise ValueError(
+            f"{args.output_dir} holds a run already ({found.name}): add --resume to go on from there, or choose "
+            "another --output_dir"
+        )
+
+
+def train(trainer: Trainer, args: Any) -> float:
+    """Train, from the last whole checkpoint if `args.resume` asks for it and there is one.
+
+    Returns:
+        seconds of training, those of earlier sessions included.
+    """
+    checkpoint, seconds = last_checkpoint(Path(args.output_dir)) if args.resume else (None, 0.0)
+    stopwatch = Stopwatch(seconds)
+    trainer.add_callback(stopwatch)
+    if patience := getattr(args, "early_stopping", 0):
+        trainer.add_callback(EarlyStoppingCallback(patience))
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    return stopwatch.seconds
+
+
+def fingerprint(paths: Sequence[str]) -> list[dict[str, str]]:
+    """Name each file and the SHA-256 of its bytes."""
+    from bleurt_repro.metric.signature import file_hash
+
+    return [{"file": Path(path).name, "sha256": file_hash(Path(path)).hex()} for path in paths]
+
+
+def write_results(trainer: Trainer, settings: Any, data: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Write results.json and curves.png into the run's folder.
+
+    Args:
+        trainer: after training.
+        settings: the script's own dataclass.
+        data: what was trained on.
+        seconds: of training.
+
+    Returns:
+        what results.json holds.
+    """
+    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.training.curves import draw_curves
+
+    args: Any = trainer.args
+    state, folder = trainer.state, Path(str(trainer.args.output_dir))
+    examples = state.global_step * args.global_batch_size
+    results = {
+        "data": data,
+        "best": {"measure": args.metric_for_best_model, "value": state.best_metric, "step": state.best_global_step},
+        "steps": state.global_step,
+        "epochs": state.epoch,
+        "seconds": round(seconds, 1),
+        "examples_per_second": round(examples / seconds, 1),
+        "settings": plain({**asdict(settings), **{name: getattr(args, name) for name in RECORDED}}),
+        "versions": versions(),
+        "history": state.log_history,
+    }
+    write_text(folder / RESULTS, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+    draw_curves(results, folder / "curves.png")
+    return results
+
+
+def plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Make settings fit for JSON, and leave the folders out of the names of files."""
+    values = {name: getattr(value, "value", value) for name, value in settings.items()}  # of an enumeration
+    return {name: Path(value).name if isinstance(value, str) else value for name, value in values.items()}
+
+
+def versions() -> dict[str, str]:
+    """Give the versions that a run's figures depend on."""
+    import tokenizers
+    import torch
+    import transformers
+
+    from bleurt_repro import __version__
+
+    return {
+        "bleurt_repro": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "tokenizers": tokenizers.__version__,
+    }

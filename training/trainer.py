@@ -1,0 +1,107 @@
+"""The Trainer with what our models need: a halt on a loss that is no number, layer-wise rates, each task's loss by name."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import Trainer
+
+LAYER = re.compile(r"\.(?:layer|layers|h)\.(\d+)\.")
+
+
+class ScorerTrainer(Trainer):
+    """Trains a scorer.
+
+    Raises:
+        ValueError: in training, once the loss is no finite number; what was saved before stays.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Our losses are means over pairs: unlike language models', they are yet to be divided among accumulated batches.
+        self.model_accepts_loss_kwargs = False
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Do one step, and stop if the loss is no finite number."""
+        loss = super().training_step(*args, **kwargs)
+        if not torch.isfinite(loss):
+            raise ValueError(
+                f"the loss became {loss.item()} at step {self.state.global_step + 1}: lower the learning rate, or look "
+                f"for ratings out of range; checkpoints in {self.args.output_dir} are from before"
+            )
+        return loss
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        """Make the Trainer's optimizer; with `layer_decay` below 1, lower layers take smaller steps."""
+        decay = getattr(self.args, "layer_decay", 1.0)
+        if decay != 1.0 and self.optimizer is None:
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            self.optimizer = kind(
+                layer_groups(self.model, self.args.learning_rate, decay, self.args.weight_decay), **options
+            )
+        return super().create_optimizer()
+
+
+def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:
+    """Give each layer its learning rate: the head's full one, `decay` times it a layer further down.
+
+    Args:
+        model: whose parameters are named "...layer.N..." within the encoder.
+        rate: of the head.
+        decay: factor from a layer to the one below it.
+        weight_decay: of all.
+
+    Returns:
+        parameter groups for an optimizer, the embeddings' last.
+    """
+    depth = 1 + max(
+        (int(found[1]) for name, _ in model.named_parameters() if (found := LAYER.search(name))), default=-1
+    )
+    groups: dict[int, list[nn.Parameter]] = defaultdict(list)
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            found = LAYER.search(name)
+            # steps below the head: 0 for the head and the pooler, `depth + 1` for the embeddings
+            below = depth - int(found[1]) if found else (depth + 1 if "embedding" in name else 0)
+            groups[below].append(parameter)
+    return [
+        {"params": groups[below], "lr": rate * decay**below, "weight_decay": weight_decay} for below in sorted(groups)
+    ]
+
+
+class PretrainingTrainer(ScorerTrainer):
+    """Trains a `PretrainingModel`, and logs the loss of each task by its name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._task_losses: dict[str, dict[str, list[Tensor]]] = {"": defaultdict(list), "eval_": defaultdict(list)}
+
+    def compute_loss(self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
+        """Give the total loss, keeping those of the tasks for the log."""
+        outputs = model(**inputs)
+        kept = self._task_losses["" if model.training else "eval_"]
+        for name, value in outputs.items():
+            if name.startswith("loss_"):
+                kept[name].append(value.detach())
+        return (outputs["loss"], outputs) if return_outputs else outputs["loss"]
+
+    def prediction_step(
+        self, model: nn.Module, inputs: dict[str, Any], *_: Any, **__: Any
+    ) -> tuple[Tensor | None, None, None]:
+        """Compute the loss of held-out pairs; their predictions are not kept."""
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            return self.compute_loss(model, inputs).detach().mean(), None, None
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """Log, with the mean loss of each task since the last time."""
+        prefix = "eval_" if "eval_loss" in logs else ""
+        if "loss" in logs or prefix:
+            for name, values in self._task_losses[prefix].items():
+                logs[prefix + name] = torch.stack(values).mean().item()
+            self._task_losses[prefix].clear()
+        super().log(logs, *args, **kwargs)
