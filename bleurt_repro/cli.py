@@ -92,12 +92,43 @@ def score(
 
 
 @app.command()
+def convert(
+    source: Annotated[
+        str, typer.Argument(help="Official BLEURT folder or zip, bleurt-pytorch folder, Hub id or name.")
+    ],
+    destination: Annotated[str, typer.Argument(help="Folder to write; must not exist.")],
+    scores: Annotated[
+        str | None,
+        typer.Option(help="JSONL of reference, candidate, score to compare with; default: the source's scores.jsonl."),
+    ] = None,
+    max_difference: Annotated[
+        float | None, typer.Option(help="Largest difference allowed from those scores; default: 2e-5.")
+    ] = None,
+    gelu: Annotated[str, typer.Option(help="tanh, erf or auto: what the source says, else tanh.")] = "auto",
+) -> None:
+    """Convert an official BLEURT checkpoint to one that transformers opens and that gives the same scores."""
+    from bleurt_repro.metric.conversion import convert as convert_checkpoint
+
+    made = convert_checkpoint(source, destination, scores=scores, max_difference=max_difference, gelu=gelu)
+    typer.echo(f"wrote {destination}: {made.architecture}, {made.max_length} tokens, {made.activation}")
+    typer.echo(f"parity: {made.parity or 'not measured, for want of scores to compare with'}")
+
+
+@app.command()
 def register() -> None:
     """Make evaluate.load("bleurt_repro") work from any folder, offline."""
     from bleurt_repro.metric.register import register as register_metric
 
     path = register_metric()
     typer.echo(f'evaluate.load("bleurt_repro") now reads {path}')
+
+
+@app.command(context_settings=PASS_ON)
+def pretrain(context: typer.Context) -> None:
+    """Pre-train an encoder on synthetic pairs (--help lists the options)."""
+    from bleurt_repro.training.pretrain import main as pretrain_main
+
+    pretrain_main(context.args)
 
 
 @app.command(context_settings=PASS_ON)
