@@ -73,7 +73,7 @@ def _decode_lines(path: Path) -> Iterator[Row]:
                     text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                     yield Row(number, text.rstrip("\r\n"))
                 except UnicodeDecodeError as error:
-                    yield Row(number, line.decode("utf-8", "replace"), f"not UTF-8 (byte {error.start + 1})")
+                    yield Row(number, line.decode("utf-8", "replace").rstrip("\r\n"), f"not UTF-8 (byte {error.start + 1})")
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path} is no complete gzip file ({error})") from error
 

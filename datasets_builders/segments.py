@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bleurt_repro.datasets_builders.raw_texts import read_rows
-from bleurt_repro.datasets_builders.sentences import split_sentences
+from bleurt_repro.datasets_builders.sentences import ends_sentence, split_sentences
 from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
 from bleurt_repro.metric.signature import file_hash
 
@@ -103,10 +104,13 @@ class Segments:
         config = self.config
         for row in read_rows(self.source, config.column, config.subset, config.split):
             self.rows += 1
-            if config.split_sentences and not row.fault:
-                yield from ((row.number, sentence, "") for sentence in split_sentences(row.text))
-            else:
+            if row.fault or not config.split_sentences:
                 yield row
+                continue
+            yield from ((row.number, sentence, "") for sentence in split_sentences(row.text))
+            unended = [line for line in row.text.splitlines() if line.strip() and not ends_sentence(line)]
+            if unended:
+                yield row.number, unended[0], f"lines that end no sentence ({len(unended)})"
 
     def _fault(self, text: str) -> str:
         """Say why a text is no segment, or nothing."""
@@ -132,4 +136,4 @@ def count_reasons(skipped: list[Skipped]) -> str:
 
 def general_reason(reason: str) -> str:
     """Give a reason without the place it names, so that alike ones count together."""
-    return "duplicate" if reason.startswith("duplicate") else reason.partition(" (byte")[0]
+    return "duplicate" if reason.startswith("duplicate") else re.sub(r" \((byte )?\d+\)$", "", reason)

@@ -26,11 +26,13 @@ def split_sentences(text: str) -> list[str]:
         text: paragraphs, one a line.
     """
     return [
-        sentence
-        for line in text.splitlines()
-        if ENDS.search(line.strip())
-        for sentence in _split_paragraph(line.strip())
+        sentence for line in text.splitlines() if ends_sentence(line) for sentence in _split_paragraph(line.strip())
     ]
+
+
+def ends_sentence(line: str) -> bool:
+    """Say whether a line ends as a sentence does."""
+    return ENDS.search(line.strip()) is not None
 
 
 def _split_paragraph(paragraph: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,9 +43,16 @@ class Translator:
         self.max_tokens = min(self._tokenizer.model_max_length, positions)
         self.truncated = 0
         self._memory: dict[tuple[str, str], str] = {}
-        # The model's own settings (its begin and end tokens, words it must not write), without its search.
-        self._greedy = copy.deepcopy(self._model.generation_config)
-        self._greedy.update(num_beams=1, do_sample=False, max_length=None, early_stopping=False, length_penalty=1.0)
+        # The model's own settings (its begin and end tokens, words it must not write), without its search; and without
+        # an end forced at the batch's limit, which would depend on what else is in the batch.
+        self._model.generation_config.update(
+            num_beams=1,
+            do_sample=False,
+            max_length=None,
+            early_stopping=False,
+            length_penalty=1.0,
+            forced_eos_token_id=None,
+        )
 
     def forget(self) -> None:
         """Empty the memory of translations."""
@@ -101,9 +107,8 @@ class Translator:
         import torch
 
         limits = [min(LENGTH_FACTOR * len(ids) + LENGTH_SLACK, self.max_tokens - 1) for ids in sources]
-        self._greedy.max_new_tokens = max(limits)
         with torch.inference_mode():
-            written = self._model.generate(**self._pad(sources), generation_config=self._greedy)
+            written = self._model.generate(**self._pad(sources), max_new_tokens=max(limits))
         # Each text's own limit, so that its translation does not depend on what was in its batch.
         kept = [row[1 : 1 + limit] for row, limit in zip(written.tolist(), limits, strict=True)]
         return [text.strip() for text in self._tokenizer.batch_decode(kept, skip_special_tokens=True)]

@@ -24,6 +24,7 @@ os.environ.update(
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
+SHARED_FIXTURES = ROOT.parent / "shared" / "fixtures"
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,14 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"needs the real data in {SHARED_DATA}, which is not part of a clone")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def shared_fixtures() -> Path:
+    """The folder of scores of the official implementation beside the repository."""
+    if not SHARED_FIXTURES.is_dir():
+        pytest.skip(f"needs the official scores in {SHARED_FIXTURES}, which are not part of a clone")
+    return SHARED_FIXTURES
 
 
 TINY_WORDS = "the a cat sat on mat it rains dog not good bye hi there stock prices fell".split()
@@ -58,7 +67,13 @@ def make_tiny_tokenizer(folder: Path):
 
 
 def make_tiny_scorer(
-    folder: Path, *, max_length: int = 64, inputs=("reference", "candidate"), labels: int = 1, spread: float = 0.3
+    folder: Path,
+    *,
+    max_length: int = 64,
+    inputs=("reference", "candidate"),
+    labels: int = 1,
+    spread: float = 0.3,
+    dropout: float = 0.1,
 ) -> Path:
     """A scorer of two narrow layers with random weights, by default so wide that its scores differ."""
     import torch
@@ -78,6 +93,8 @@ def make_tiny_scorer(
         max_position_embeddings=128,
         num_labels=labels,
         initializer_range=spread,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
     )
     model = BertForSequenceClassification(config)
     prepare_scorer(model, tokenizer, Layout(inputs=inputs, max_length=max_length))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 SENTENCES = [
@@ -24,7 +25,9 @@ SENTENCES = [
 def _bert_tokenizer(folder: Path):
     from transformers import BertTokenizer
 
-    words = sorted({word for text in SENTENCES for word in text.lower().translate(str.maketrans(",.()", "    ")).split()})
+    words = sorted(
+        {word for text in SENTENCES for word in text.lower().translate(str.maketrans(",.()", "    ")).split()}
+    )
     characters = [chr(code) for code in range(33, 127)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = [*special, *characters, *(f"##{character}" for character in characters), *words, "##ing", "##ed", "##s"]
@@ -82,7 +85,15 @@ def make_translator(folder: Path) -> Path:
     text.unlink()
     processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-    pieces = ["</s>", "<unk>", *(p for p in pieces if p not in ("<s>", "</s>", "<unk>")), ">>fr<<", ">>de<<", ">>en<<", "<pad>"]
+    pieces = [
+        "</s>",
+        "<unk>",
+        *(p for p in pieces if p not in ("<s>", "</s>", "<unk>")),
+        ">>fr<<",
+        ">>de<<",
+        ">>en<<",
+        "<pad>",
+    ]
     (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
     files = (str(folder / file) for file in ("source.spm", "target.spm", "vocab.json"))
     tokenizer = MarianTokenizer(*files, model_max_length=64)
@@ -104,6 +115,31 @@ def make_translator(folder: Path) -> Path:
         scale_embedding=True,
         init_std=0.3,
     )
-    MarianMTModel(config).save_pretrained(folder)
+    model = MarianMTModel(config)
+    model.final_logits_bias[0, 0] = 4.0  # random weights seldom end a sentence by themselves
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@dataclass(frozen=True)
+class Teachers:
+    """Folders of the tiny models."""
+
+    masked_lm: Path
+    translator: Path
+    classifier: Path
+
+    def options(self) -> dict[str, str]:
+        """The models as options of a recipe."""
+        return {
+            "masked_lm": str(self.masked_lm),
+            "translator": str(self.translator),
+            "bertscore_model": str(self.masked_lm),
+            "entailment_model": str(self.classifier),
+        }
+
+
+def make_teachers(folder: Path) -> Teachers:
+    """All of them, in sub-folders."""
+    return Teachers(make_masked_lm(folder / "lm"), make_translator(folder / "mt"), make_classifier(folder / "nli"))

@@ -159,7 +159,7 @@ class MaskFiller:
                     2, masks[:live, None, first + offset, None].expand(-1, tokens.shape[1], 1), tokens[..., None]
                 )
                 origins = origins[:live].gather(1, parents)
-                if ids.shape[1] == 1:  # every text has a mask, so the first step widens all beams at once
+                if first == offset == 0:  # every text has a mask, so the first step widens all beams at once
                     ids, scores = extended, best
                 else:
                     ids[:live], scores[:live] = extended, best

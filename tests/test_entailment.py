@@ -1,0 +1,64 @@
+"""Entailment: which output is which, premise first, batches, lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from bleurt_repro.datasets_builders.signals import Entailment
+from bleurt_repro.datasets_builders.signals.entailment import label_columns
+from tests.tiny_teachers import SENTENCES, make_classifier
+
+
+def test_probabilities_in_the_papers_order_with_the_reference_as_premise(tiny_teachers):
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_teachers.classifier).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_teachers.classifier)
+    references, candidates = SENTENCES[:4], [*SENTENCES[4:7], ""]
+    expected = []
+    for reference, candidate in zip(references, candidates, strict=True):
+        with torch.no_grad():
+            logits = model(**tokenizer([reference], [candidate], return_tensors="pt")).logits[0]
+        expected.append(logits.softmax(-1).numpy()[[1, 0, 2]])  # it has contradiction, entailment, neutral
+    for batch_tokens in (4096, 64):
+        found = Entailment(str(tiny_teachers.classifier), device="cpu", batch_tokens=batch_tokens)(
+            references, candidates
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_pairs_longer_than_the_model_are_cut_and_counted(tiny_teachers):
+    signal = Entailment(str(tiny_teachers.classifier), device="cpu")
+    assert signal([" ".join(SENTENCES), SENTENCES[0]], [" ".join(SENTENCES), SENTENCES[1]]).shape == (2, 3)
+    assert signal.truncated == 1
+    assert signal([], []).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["entailment", "neutral", "contradiction"], [0, 2, 1]),
+        (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], [2, 0, 1]),
+    ],
+)
+def test_label_columns(names, expected):
+    assert label_columns(names, 3, "model") == expected
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["LABEL_0", "LABEL_1", "LABEL_2"], ["entailment", "not_entailment"], ["entailment", "entails", "neutral"]],
+)
+def test_labels_that_do_not_say_so_are_refused(names):
+    with pytest.raises(ValueError, match=f"three labels.*found {', '.join(names)} .*entailment_labels"):
+        label_columns(names, len(names), "model")
+
+
+def test_labels_can_be_named(tmp_path):
+    folder = make_classifier(tmp_path, labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    with pytest.raises(ValueError, match="LABEL_0"):
+        Entailment(str(folder), device="cpu")
+    named = Entailment(str(folder), labels=["contradiction", "entailment", "neutral"], device="cpu")
+    assert named._columns == [1, 0, 2]

@@ -1,0 +1,77 @@
+"""Opening and publishing a finished set."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import huggingface_hub
+import pytest
+from datasets import load_dataset
+
+from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
+from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
+from bleurt_repro.datasets_builders.synthetic_pairs import SyntheticPairs, push_synthetic_pairs, read_info
+from tests.tiny_teachers import SENTENCES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny_teachers):
+    place = tmp_path_factory.mktemp("set")
+    (place / "in.txt").write_text("\n".join(SENTENCES[:6]))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    make_synthetic_pairs(str(place / "in.txt"), place / "pairs", config.with_options(**tiny_teachers.options()))
+    return place / "pairs"
+
+
+def test_load_dataset_and_the_builder_give_the_same_rows(folder, tmp_path):
+    loaded = load_dataset(str(folder), split="train", cache_dir=str(tmp_path / "a"))
+    builder = SyntheticPairs(data_dir=folder, cache_dir=str(tmp_path / "b"))
+    builder.download_and_prepare()
+    built = builder.as_dataset(split="train")
+    assert loaded.features == built.features
+    assert loaded.to_list() == built.to_list()
+    assert len(loaded) == read_info(folder)["pairs"] == builder.record["pairs"]
+    assert [len(loaded[0][item["name"]]) for item in builder.record["signals"]] == [1, 3, 3, 4, 3, 2]
+
+
+def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no finished set of synthetic pairs; make one"):
+        SyntheticPairs(data_dir=tmp_path)
+    import shutil
+
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    part = copy / "data" / "part-00001.parquet"
+    part.write_bytes(part.read_bytes() + b"x")
+    with pytest.raises(ValueError, match="part-00001.parquet is changed"):
+        SyntheticPairs(data_dir=copy)
+    part.unlink()
+    with pytest.raises(ValueError, match="part-00001.parquet is missing"):
+        push_synthetic_pairs(copy, "org/pairs")
+
+
+def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
+    import yaml
+
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump(config.with_options(**tiny_teachers.options()).to_dict()))
+    builder = SyntheticPairs(data_dir=tmp_path / "pairs", source=str(folder.parent / "in.txt"), recipe=recipe)
+    assert builder.record["parts"] == read_info(folder)["parts"]
+
+
+def test_push_uploads_data_card_and_record(folder, monkeypatch):
+    calls = []
+
+    class Api:
+        def create_repo(self, *arguments, **options):
+            calls.append((arguments, options))
+
+        def upload_folder(self, **options):
+            calls.append(options)
+            return SimpleNamespace(commit_url="https://hub/commit/1")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    assert push_synthetic_pairs(folder, "org/pairs", private=True) == "https://hub/commit/1"
+    assert calls[0] == (("org/pairs",), {"repo_type": "dataset", "private": True, "exist_ok": True})
+    assert calls[1]["repo_type"] == "dataset" and calls[1]["folder_path"] == str(folder)
+    assert calls[1]["allow_patterns"] == ["README.md", "dataset_info.json", "report.json", "data/*.parquet"]
