@@ -1,0 +1,258 @@
+"""Train an entailment classifier, a signal of synthetic pairs (BLEURT, section 4.2).
+
+    python -m bleurt_repro.training.teachers.entailment --config teacher_entailment --model ENCODER \\
+        --pairs_file pairs.tsv --output_dir OUT
+    ... --resume                    after a kill, with the same options
+    ... --bf16                      on a machine that computes in bfloat16
+
+ENCODER is a folder or a Hub id. The file's columns are source, split, label, premise, hypothesis; the labels are
+entailment, neutral and contradiction. OUT becomes a folder that `AutoModelForSequenceClassification` opens, with
+`results.json` beside the weights.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from transformers import (
+    AutoModelForSequenceClassification,
+    DataCollatorWithPadding,
+    EvalPrediction,
+    PreTrainedTokenizerBase,
+    Trainer,
+    set_seed,
+)
+
+from bleurt_repro.datasets_builders.models import find_model, load_tokenizer, quiet_transformers
+from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.teachers.run import (
+    TeacherArguments,
+    check_output,
+    fingerprint,
+    save_model,
+    set_dropout,
+    train,
+    write_results,
+)
+from bleurt_repro.training.teachers.tables import parse_weights, read_table
+
+COLUMNS = ("source", "split", "label", "premise", "hypothesis")
+LABELS = ("entailment", "neutral", "contradiction")  # the order of MNLI
+# What two-label sources say of neutral and contradiction alike. There is no telling them apart afterwards.
+UNSURE_LABEL = "not_entailment"
+
+Pair = dict[str, str]
+
+
+@dataclass
+class EntailmentArguments:
+    """What is trained, on what."""
+
+    model: str = field(metadata={"help": "Encoder: folder or Hub id."})
+    pairs_file: str = field(metadata={"help": f"TSV file of {', '.join(COLUMNS)}; gzipped or not."})
+    held_out_source: str | None = field(
+        default=None, metadata={"help": "Source to hold pairs out of; any source by default."}
+    )
+    held_out_pairs: int = field(default=2_000, metadata={"help": "At least so many pairs are kept aside, by premise."})
+    test_sources: list[str] = field(
+        default_factory=list, metadata={"help": "Sources to measure on and never to train on."}
+    )
+    source_shares: list[str] = field(
+        default_factory=list, metadata={"help": "SOURCE=SHARE: the share of a source's pairs to use, 1 by default."}
+    )
+    max_length: int = field(default=128, metadata={"help": "Most tokens of a pair; more are cut off."})
+    dropout: float | None = field(default=None, metadata={"help": "In this run; the model's own by default."})
+
+
+@dataclass
+class SplitPairs:
+    """Pairs to train and to measure on; no premise of `train` is among those of the others.
+
+    Attributes:
+        train: to train on.
+        held_out: to measure on, of the same source or sources.
+        tests: by source, the pairs of the test sources.
+        left_out: how many pairs were left out, by reason.
+    """
+
+    train: list[Pair]
+    held_out: list[Pair]
+    tests: dict[str, list[Pair]]
+    left_out: Counter[str]
+
+
+def split_pairs(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> SplitPairs:
+    """Hold pairs out by premise, and choose what to train on.
+
+    Sources with two labels are left out as a whole: of their pairs that do not entail it is unknown whether they
+    contradict, and their pairs that do entail, alone, would teach that such text always entails.
+
+    Raises:
+        ValueError: for an unknown label or source, or if nothing remains to train on.
+    """
+    shares = parse_weights(arguments.source_shares, "source_shares")
+    _check_names(pairs, arguments, shares)
+    two_labels = {pair["source"] for pair in pairs if pair["label"] == UNSURE_LABEL}
+    tests = {name: [pair for pair in pairs if pair["source"] == name] for name in arguments.test_sources}
+    usable = [pair for pair in pairs if pair["source"] not in two_labels and pair["source"] not in tests]
+    left_out = Counter({"two-label sources": sum(pair["source"] in two_labels for pair in pairs)})
+
+    premises = _hold_out(usable, arguments, seed)
+    measured = premises | {_key(pair["premise"]) for test in tests.values() for pair in test}
+    random = np.random.default_rng(seed)
+    held_out, chosen = [], []
+    for pair in usable:
+        own = arguments.held_out_source in (None, pair["source"])
+        if own and _key(pair["premise"]) in premises:
+            held_out.append(pair)
+        elif _key(pair["premise"]) in measured:
+            left_out["premise is measured on"] += 1
+        elif random.random() >= shares.get(pair["source"], 1.0):
+            left_out["beyond the source's share"] += 1
+        else:
+            chosen.append(pair)
+    if not chosen:
+        raise ValueError("nothing remains to train on: hold out fewer pairs, or raise --source_shares")
+    return SplitPairs(chosen, held_out, tests, left_out)
+
+
+def _check_names(pairs: list[Pair], arguments: EntailmentArguments, shares: dict[str, float]) -> None:
+    for number, pair in enumerate(pairs, start=1):
+        if pair["label"] not in (*LABELS, UNSURE_LABEL):
+            raise ValueError(
+                f"{arguments.pairs_file}, pair {number}: label {pair['label']!r}; expected {', '.join(LABELS)} or "
+                f"{UNSURE_LABEL}"
+            )
+    sources = {pair["source"] for pair in pairs}
+    unknown = {*shares, *arguments.test_sources, *filter(None, [arguments.held_out_source])} - sources
+    if unknown:
+        raise ValueError(
+            f"no source {', '.join(sorted(unknown))} in {arguments.pairs_file}; it has {', '.join(sorted(sources))}"
+        )
+    for pair in pairs:
+        if pair["label"] == UNSURE_LABEL and pair["source"] in {*arguments.test_sources, arguments.held_out_source}:
+            raise ValueError(f"source {pair['source']} has two labels and cannot be measured on: choose another")
+
+
+def _hold_out(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> set[str]:
+    """Choose premises at random until at least so many pairs of the held-out source have them."""
+    counts = Counter(_key(pair["premise"]) for pair in pairs if arguments.held_out_source in (None, pair["source"]))
+    premises = np.random.default_rng(seed).permutation(list(counts))
+    totals = np.cumsum([counts[premise] for premise in premises])
+    if not len(totals) or totals[-1] <= arguments.held_out_pairs:
+        raise ValueError(
+            f"{arguments.held_out_pairs} pairs are to be held out of {sum(counts.values())}, and some must remain: give "
+            "more pairs, or a smaller --held_out_pairs"
+        )
+    return set(premises[: np.searchsorted(totals, arguments.held_out_pairs) + 1])
+
+
+def _key(text: str) -> str:
+    """Make texts alike that differ in case, punctuation or blanks only."""
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def encode(pairs: list[Pair], tokenizer: PreTrainedTokenizerBase, max_length: int) -> tuple[Dataset, int]:
+    """Tokenize pairs, premise first.
+
+    Returns:
+        input_ids, token_type_ids, attention_mask, labels and length; and how many pairs were cut.
+    """
+    encoded = tokenizer([pair["premise"] for pair in pairs], [pair["hypothesis"] for pair in pairs], verbose=False)
+    long = [i for i, ids in enumerate(encoded["input_ids"]) if len(ids) > max_length]
+    columns: dict[str, list[Any]] = {name: list(rows) for name, rows in encoded.items()}
+    for i in long:
+        cut = tokenizer(pairs[i]["premise"], pairs[i]["hypothesis"], truncation="longest_first", max_length=max_length)
+        for name, row in cut.items():
+            columns[name][i] = row
+    columns["labels"] = [LABELS.index(pair["label"]) for pair in pairs]
+    columns["length"] = [len(ids) for ids in columns["input_ids"]]
+    return Dataset.from_dict(columns), len(long)
+
+
+class PairCollator(DataCollatorWithPadding):
+    """Pads pairs, and leaves out the column that only serves to group them."""
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        """Give a batch; (pairs, tokens)."""
+        return super().__call__([{k: v for k, v in pair.items() if k != "length"} for pair in features])
+
+
+def accuracy(prediction: EvalPrediction) -> dict[str, float]:
+    """Give the share of pairs that got their label (%), for the Trainer."""
+    right = np.asarray(prediction.predictions).argmax(axis=-1) == prediction.label_ids
+    return {"accuracy": round(100 * float(right.mean()), 2)}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train as the module's docstring says."""
+    arguments, args = parse_config((EntailmentArguments, TeacherArguments), sys.argv[1:] if argv is None else argv)
+    check_output(args)
+    set_seed(args.seed)
+
+    split = split_pairs(read_table(arguments.pairs_file, COLUMNS), arguments, args.seed)
+    folder = find_model(arguments.model, "encoder")
+    tokenizer = load_tokenizer(folder)
+    data, cut = encode(split.train, tokenizer, arguments.max_length)
+    measured = {"held_out": split.held_out, **split.tests}
+    encoded = {name: encode(pairs, tokenizer, arguments.max_length)[0] for name, pairs in measured.items()}
+    with quiet_transformers():
+        model = AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            num_labels=len(LABELS),
+            id2label=dict(enumerate(LABELS)),
+            label2id={label: i for i, label in enumerate(LABELS)},
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
+    set_dropout(model, arguments.dropout)
+    args.train_sampling_strategy = "group_by_length"
+
+    trainer = Trainer(
+        model=model,
+        args=args,
+        data_collator=PairCollator(tokenizer),
+        train_dataset=data,
+        eval_dataset=encoded["held_out"],
+        processing_class=tokenizer,
+        compute_metrics=accuracy,
+    )
+    seconds = train(trainer, args)
+
+    save_model(trainer)
+    write_results(
+        trainer,
+        data={
+            "files": fingerprint([arguments.pairs_file]),
+            "train_pairs": dict(Counter(pair["source"] for pair in split.train)),
+            "cut_to_max_length": cut,
+            "left_out": split.left_out,
+        },
+        quality={name: quality(trainer, encoded[name], pairs) for name, pairs in measured.items()},
+        settings=arguments,
+        seconds=seconds,
+        examples=trainer.state.global_step * args.train_batch_size * args.world_size,
+    )
+
+
+def quality(trainer: Trainer, encoded: Dataset, pairs: list[Pair]) -> dict[str, Any]:
+    """Measure accuracy (%), on all pairs and on those of each label."""
+    prediction = trainer.predict(encoded)
+    found = np.asarray(prediction.predictions).argmax(axis=-1)
+    figures: dict[str, Any] = {"accuracy": accuracy(prediction)["accuracy"], "pairs": len(pairs)}
+    for i, label in enumerate(LABELS):
+        of_label = found[prediction.label_ids == i]
+        figures[label] = {"accuracy": round(100 * float((of_label == i).mean()), 2), "pairs": len(of_label)}
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""Train a small translator between English and other languages, for back-translation (BLEURT, section 4.1).
+
+    python -m bleurt_repro.training.teachers.translator --config teacher_translator \\
+        --parallel_files fr=en-fr.tsv de=en-de.tsv --output_dir OUT
+    ... --resume                    after a kill, with the same options; or to train further, with more --max_steps
+    ... --bf16                      on a machine that computes in bfloat16
+
+One model for all directions, of the Marian architecture: `>>fr<< Hello.` asks it for French, `>>en<< Bonjour.` for
+English. The files' columns are source, split, english, target; rows whose split is test or dev are kept out of training.
+OUT becomes a folder that `AutoModelForSeq2SeqLM` and `AutoTokenizer` open, with `results.json` beside the weights.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, set_seed
+
+from bleurt_repro.datasets_builders.raw_texts import read_rows
+from bleurt_repro.datasets_builders.translator import Translator
+from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.teachers.parallel_text import (
+    ParallelText,
+    SentencePair,
+    read_parallel_text,
+    sampling_weights,
+)
+from bleurt_repro.training.teachers.run import (
+    TeacherArguments,
+    check_output,
+    fingerprint,
+    save_model,
+    train,
+    write_results,
+)
+from bleurt_repro.training.teachers.tables import parse_pairs, parse_weights
+from bleurt_repro.training.teachers.translation_batches import BatchCollator, Batches, make_examples
+from bleurt_repro.training.teachers.vocabulary import tag, train_vocabulary
+
+LABEL_SMOOTHING = 0.1  # "Attention Is All You Need", section 5.4
+
+
+@dataclass
+class TranslatorArguments:
+    """What is trained, on what."""
+
+    # Text
+    parallel_files: list[str] = field(metadata={"help": "LANGUAGE=FILE: TSV of source, split, english, target."})
+    source_weights: list[str] = field(
+        default_factory=list, metadata={"help": "SOURCE=WEIGHT: how much more or less its pairs are drawn."}
+    )
+    word_weights: list[str] = field(
+        default_factory=list, metadata={"help": "WORD=WEIGHT, of pairs with this word in their English sentence."}
+    )
+    length_power: float = field(
+        default=0.5, metadata={"help": "Pairs are drawn in proportion to this power of their number of words."}
+    )
+    joined_share: float = field(
+        default=0.1, metadata={"help": "Examples of 2 to 4 pairs in a row, for every pair: long sentences are rare."}
+    )
+    copied_file: str | None = field(
+        default=None,
+        metadata={"help": "English text to copy (Currey et al., 2017, aclanthology.org/W17-4715): teaches its names."},
+    )
+    copied_column: str | None = field(default=None, metadata={"help": "Where it is: a name, or a number from 1."})
+    copied_share: float = field(default=0.15, metadata={"help": "Of what is drawn, how much is copied text."})
+    copied_texts: int = field(default=50_000, metadata={"help": "Most texts to copy, drawn at random."})
+    # Model
+    vocabulary_size: int = field(default=8_192, metadata={"help": "Tokens, shared by all languages."})
+    width: int = field(
+        default=256, metadata={"help": "Of the model's vectors; its inner layers are four times wider."}
+    )
+    encoder_layers: int = field(default=3, metadata={"help": "Layers of the encoder."})
+    decoder_layers: int = field(default=2, metadata={"help": "Layers of the decoder."})
+    heads: int = field(default=4, metadata={"help": "Attention heads."})
+    dropout: float = field(default=0.1, metadata={"help": "0 if no pair is seen more than a few times."})
+    # Batches
+    batch_tokens: int = field(
+        default=2_048, metadata={"help": "Most tokens of a batch in one language, with padding."}
+    )
+    max_length: int = field(default=128, metadata={"help": "Longer pairs, in tokens, are left out."})
+
+
+@dataclass
+class TranslatorTrainingArguments(TeacherArguments):
+    """The Trainer's arguments; an item of the data set is a batch of sentences already."""
+
+    learning_rate: float = 2e-3
+    adam_beta2: float = 0.98
+    max_steps: int = 20_000
+    per_device_train_batch_size: int = 1
+    save_steps: float = 500
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, found {self.max_steps}: the translator trains by steps")
+
+
+def build_model(arguments: TranslatorArguments, tokenizer: MarianTokenizer) -> MarianMTModel:
+    """Make a model with random weights."""
+    config = MarianConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=arguments.width,
+        encoder_layers=arguments.encoder_layers,
+        decoder_layers=arguments.decoder_layers,
+        encoder_ffn_dim=4 * arguments.width,
+        decoder_ffn_dim=4 * arguments.width,
+        encoder_attention_heads=arguments.heads,
+        decoder_attention_heads=arguments.heads,
+        dropout=arguments.dropout,
+        activation_function="relu",
+        init_std=arguments.width**-0.5,  # with scaled embeddings, of the order of the position's vectors
+        scale_embedding=True,
+        max_position_embeddings=512,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        forced_eos_token_id=tokenizer.eos_token_id,
+    )
+    model = MarianMTModel(config)
+    model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
+    return model
+
+
+def smoothed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
+    """Give the label-smoothed cross-entropy, over the tokens of all batches of a step."""
+    loss = torch.nn.functional.cross_entropy(
+        outputs.logits.flatten(0, 1).float(), labels.flatten(), label_smoothing=LABEL_SMOOTHING, reduction="sum"
+    )
+    return loss / ((labels >= 0).sum() if num_items_in_batch is None else num_items_in_batch)
+
+
+def open_tokenizer(
+    text: ParallelText,
+    copied: list[str],
+    languages: list[str],
+    arguments: TranslatorArguments,
+    folder: Path,
+    seed: int,
+) -> MarianTokenizer:
+    """Open the tokenizer of the run that goes on, or make one from the text to train on.
+
+    Each text counts once, however often it stands there; short and long ones alike.
+    """
+    if (folder / "vocab.json").is_file():
+        return MarianTokenizer.from_pretrained(folder, local_files_only=True)
+    texts = list(dict.fromkeys([text for pair in text.train for text in (pair.english, pair.target)] + copied))
+    order = np.random.default_rng(seed).permutation(len(texts))
+    return train_vocabulary((texts[i] for i in order), ["en", *languages], arguments.vocabulary_size, folder)
+
+
+def read_copied_texts(arguments: TranslatorArguments, seed: int) -> list[str]:
+    """Read the English text to copy, if there is any."""
+    if not arguments.copied_file:
+        return []
+    texts = [row.text.strip() for row in read_rows(arguments.copied_file, arguments.copied_column) if not row.fault]
+    order = np.random.default_rng(seed).permutation(len(texts))
+    return [texts[i] for i in order[: arguments.copied_texts] if texts[i]]
+
+
+def measure(folder: Path, test: list[SentencePair]) -> dict[str, Any]:
+    """Translate the test pairs greedily, both ways, as back-translation will.
+
+    Returns:
+        for each direction, sacreBLEU's BLEU by source of the pairs; its signature; and the speed.
+    """
+    from sacrebleu.metrics import BLEU
+
+    translator, bleu = Translator(str(folder)), BLEU()
+    figures: dict[str, Any] = {}
+    seconds = sentences = 0.0
+    for language in sorted({pair.language for pair in test}):
+        pairs = [pair for pair in test if pair.language == language]
+        english, other = [pair.english for pair in pairs], [pair.target for pair in pairs]
+        for name, target, given, wanted in (
+            (f"en-{language}", language, english, other),
+            (f"{language}-en", "en", other, english),
+        ):
+            started = time.monotonic()
+            found = translator.translate(given, f"{tag(target)} ")
+            seconds, sentences = seconds + time.monotonic() - started, sentences + len(set(given))
+            figures[name] = {}
+            for source in sorted({pair.source for pair in pairs}):
+                rows = [i for i, pair in enumerate(pairs) if pair.source == source]
+                score = bleu.corpus_score([found[i] for i in rows], [[wanted[i] for i in rows]]).score
+                figures[name][source] = {"bleu": round(score, 2), "sentences": len(rows)}
+    return {
+        "bleu": figures,
+        "signature": str(bleu.get_signature()),
+        "greedy_sentences_per_second": round(sentences / seconds, 1),
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train as the module's docstring says."""
+    arguments, args = parse_config(
+        (TranslatorArguments, TranslatorTrainingArguments), sys.argv[1:] if argv is None else argv
+    )
+    check_output(args)
+    set_seed(args.seed)
+    files = parse_pairs(arguments.parallel_files, "parallel_files")
+
+    text = read_parallel_text(files)
+    copied = read_copied_texts(arguments, args.seed)
+    tokenizer = open_tokenizer(text, copied, list(files), arguments, Path(args.output_dir), args.seed)
+    weights = sampling_weights(
+        text.train,
+        parse_weights(arguments.source_weights, "source_weights"),
+        parse_weights(arguments.word_weights, "word_weights"),
+        arguments.length_power,
+    )
+    examples = make_examples(
+        text.train,
+        weights,
+        copied,
+        tokenizer,
+        joined_share=arguments.joined_share,
+        copied_share=arguments.copied_share,
+        max_length=arguments.max_length,
+        seed=args.seed,
+    )
+    batches = Batches(
+        examples,
+        count=args.max_steps * args.gradient_accumulation_steps * args.train_batch_size * args.world_size,
+        batch_tokens=arguments.batch_tokens,
+        seed=args.seed,
+    )
+    model = build_model(arguments, tokenizer)
+
+    trainer = Trainer(
+        model=model,
+        args=args,
+        data_collator=BatchCollator(tokenizer.pad_token_id, model.config.decoder_start_token_id),
+        train_dataset=batches,
+        processing_class=tokenizer,
+        compute_loss_func=smoothed_loss,
+    )
+    seconds = train(trainer, args)
+
+    folder = save_model(trainer)
+    write_results(
+        trainer,
+        data={
+            "files": fingerprint([*files.values(), *filter(None, [arguments.copied_file])]),
+            "train_pairs": dict(Counter(f"{pair.language} {pair.source}" for pair in text.train)),
+            "left_out": {**text.left_out, "too long": examples.too_long},
+            "drawn": batches.drawn,
+        },
+        quality=measure(folder, text.test),
+        settings=arguments,
+        seconds=seconds,
+        examples=batches.drawn.total(),
+    )
+
+
+if __name__ == "__main__":
+    main()
