@@ -68,7 +68,7 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
     import transformers
 
     names = SHAPE_SETTINGS + (("embedding_size",) if is_rembert(settings) else ())
-    sizes = {name: _size(settings, name) for name in names}
+    sizes: dict[str, Any] = {name: _size(settings, name) for name in names}
     if layout.max_length > sizes["max_position_embeddings"]:
         raise ValueError(
             f"reads {layout.max_length} tokens, but the model has {sizes['max_position_embeddings']} positions"
@@ -77,7 +77,7 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
         raise ValueError(
             f"hidden_size {sizes['hidden_size']} is no multiple of num_attention_heads {sizes['num_attention_heads']}"
         )
-    common = {
+    common: dict[str, Any] = {
         "hidden_act": activation,
         "hidden_dropout_prob": settings.get("hidden_dropout_prob", 0.1),
         "attention_probs_dropout_prob": settings.get("attention_probs_dropout_prob", 0.1),
@@ -90,8 +90,8 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
     }
     if is_rembert(settings):
         sizes["input_embedding_size"] = sizes.pop("embedding_size")
-        no_ids = {"bos_token_id": None, "eos_token_id": None}
-        return transformers.RemBertConfig(**sizes, **common, **no_ids, classifier_dropout_prob=0.0)
+        common.update(bos_token_id=None, eos_token_id=None, classifier_dropout_prob=0.0)
+        return transformers.RemBertConfig(**sizes, **common)
     return transformers.BertConfig(**sizes, **common, classifier_dropout=0.0)
 
 

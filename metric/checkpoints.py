@@ -130,7 +130,7 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
 def _open(name: str, folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     import torch
 
-    official = OFFICIAL_CHECKPOINTS.get(name)
+    official = None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(name)
     if official is None and not is_bleurt_pytorch(folder):
         return _load_model(name, folder, dtype or torch.float32), _load_tokenizer(name, folder)
     try:

@@ -22,6 +22,7 @@ from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.official_checkpoint import SETTINGS, load_official
 from bleurt_repro.metric.official_names import OFFICIAL_CHECKPOINTS
 from bleurt_repro.metric.parity import MAX_DIFFERENCE, Parity, measure_parity
+from bleurt_repro.metric.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -101,7 +102,10 @@ def convert(
 
 
 def _official_length(source: str) -> int | None:
-    return OFFICIAL_CHECKPOINTS[source].max_length if source in OFFICIAL_CHECKPOINTS else None
+    """The length that an official name stands for; its public copies may not record it."""
+    if Path(source).expanduser().exists() or source not in OFFICIAL_CHECKPOINTS:
+        return None
+    return OFFICIAL_CHECKPOINTS[source].max_length
 
 
 def _folder(source: str, workspace: Path) -> Path:
@@ -135,8 +139,11 @@ def _load(folder: Path, gelu: str, max_length: int | None) -> tuple[PreTrainedMo
 
 
 def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with quiet_transformers():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    for file in folder.iterdir():  # the weights are written for the owner alone
+        shutil.copymode(folder / "config.json", file)
     return folder
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SETTINGS = "bleurt_config.json"
+# A SentencePiece model may have a few pieces fewer than the embeddings have rows, as where rows are set aside.
+SPARE_ROWS = 0.01
 
 
 def load_official(folder: Path, gelu: str = "auto") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -45,8 +47,7 @@ def load_official(folder: Path, gelu: str = "auto") -> tuple[PreTrainedModel, Pr
     layout = Layout(max_length=_max_length(settings))
     config = scorer_config(bert, layout, _activation(bert, folder, gelu))
     tokenizer = _tokenizer(folder, settings, layout.max_length)
-    if len(tokenizer) != config.vocab_size and not (is_rembert(bert) and len(tokenizer) < config.vocab_size):
-        raise ValueError(f"its vocabulary has {len(tokenizer)} tokens but its model has {config.vocab_size}")
+    _check_vocabulary(len(tokenizer), config.vocab_size, SPARE_ROWS if is_rembert(bert) else 0)
     weights = read_variables(folder, weight_shapes(config))
     return scorer_model(config, weights), tokenizer
 
@@ -72,8 +73,23 @@ def _tokenizer(folder: Path, settings: dict[str, Any], max_length: int) -> PreTr
         vocabulary = read_vocabulary(_named(folder, settings["vocab_file"]))
         return wordpiece_tokenizer(vocabulary, bool(settings["do_lower_case"]), max_length)
     if settings.get("sp_model"):
-        return sentencepiece_tokenizer(_named(folder, f"{settings['sp_model']}.model"), max_length)
+        file = _named(folder, f"{settings['sp_model']}.model")
+        tokenizer = sentencepiece_tokenizer(file, max_length)
+        _check_pieces(file.with_suffix(".vocab"), len(tokenizer))
+        return tokenizer
     raise ValueError(f"{SETTINGS} names neither vocab_file with do_lower_case nor sp_model")
+
+
+def _check_pieces(listing: Path, pieces: int) -> None:
+    """Compare the model with the list of its pieces that lies beside it."""
+    listed = listing.read_bytes().count(b"\n") if listing.is_file() else pieces
+    if listed != pieces:
+        raise ValueError(f"{listing.name} has {listed} pieces but {listing.stem}.model has {pieces}")
+
+
+def _check_vocabulary(tokens: int, rows: int, spare: float) -> None:
+    if not rows * (1 - spare) <= tokens <= rows:
+        raise ValueError(f"its vocabulary has {tokens} tokens but its model has {rows}")
 
 
 def _named(folder: Path, name: Any) -> Path:

@@ -23,6 +23,8 @@ GRAPH = "saved_model.pb"
 # What training leaves beside the weights: the step counter and the optimizer's averages.
 NO_WEIGHTS = re.compile(r"global_step|.*/(adam|Adam)\w*|beta[12]_power")
 EXTRA_LAYER = re.compile(r"dense_\d+/(kernel|bias)")
+# Nothing is computed with TensorFlow here, so that its remarks on processors and arithmetic are of no use.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 DAMAGED = "the checkpoint is damaged or incomplete: download it again"
 
 
@@ -93,7 +95,7 @@ def graph_gelu(folder: Path) -> str | None:
         saved_model.ParseFromString(file.read_bytes())
     except Exception as error:
         raise ValueError(f"{file} cannot be read ({first_line(error)}): {DAMAGED}") from error
-    operations = set()
+    operations: set[str] = set()
     for meta_graph in saved_model.meta_graphs:
         operations.update(node.op for node in meta_graph.graph_def.node)
         for function in meta_graph.graph_def.library.function:
@@ -141,7 +143,8 @@ def _read(reader: Any, folder: Path, name: str) -> Any:
 
 
 def _import_tensorflow() -> Any:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # its remarks on processors and devices are of no use here
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     try:
         import tensorflow
     except ImportError as error:
