@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from bleurt_repro.datasets_builders.rating_files import Rating, check_rating
+from bleurt_repro.datasets_builders.wmt_texts import Files, Texts, index_files, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -31,25 +32,14 @@ DA_SEGLEVEL = "DA-seglevel.csv"
 RR_SEGLEVEL = "RR-seglevel.csv"  # pairs, which `wmt_relative_ranks` reads
 AD_SEG_SCORES = re.compile(r"ad-seg-scores-([a-z]{2}-[a-z]{2})\.csv")
 HUMANEVAL = re.compile(r"newstest(\d{4})-humaneval")
-# Up to 2017, `ad-seg-scores` holds single judgements, which the tasks of those years did not use.
+# Up to 2017 the Metrics task had judgements of its own, 15 a segment; `ad-seg-scores` holds those of the systems' ranking.
 FIRST_AD_SEG_SCORES = 2018
-# Of the two files for zh-en in 2019, the one of whole sentences, as in the official evaluation.
+# Of the two files for zh-en in 2019, the one that the paper's authors read in their own import.
 PREFERRED = "turkle-sntlevel"
 # References rated as if they were translations, and the second half of a system name that holds a "+" (2019).
 NO_SYSTEMS = ("HUMAN", "RBMT.6722")
 RENAMED = {"UAlacant_-_NM": "UAlacant_-_NMT+RBMT.6722"}
 NO_REFERENCE = "NO REFERENCE AVAILABLE"
-
-Files = dict[str, list[Path]]
-
-
-def index_files(folder: str | Path) -> Files:
-    """Give the paths of all files under a folder by file name, each list sorted."""
-    files: Files = {}
-    for path in sorted(Path(folder).rglob("*")):
-        if path.is_file():
-            files.setdefault(path.name, []).append(path)
-    return files
 
 
 def rating_archives(files: Files) -> list[Path]:
@@ -72,7 +62,7 @@ def read_archives(folder: str | Path, wanted: Callable[[str], bool] = lambda lp:
     """
     files = index_files(folder)
     ratings = [rating for file in _daseg_files(files) if wanted(file.name[-5:]) for rating in _read_daseg(file)]
-    texts = cache(lambda year, lp: _Texts(files, year, lp))
+    texts = cache(lambda year, lp: Texts(files, year, lp))
     for file in files.get(DA_SEGLEVEL, [])[:1]:
         ratings.extend(_read_da_seglevel(file, wanted, texts))
     for (year, lp), file in _ad_seg_scores_files(files).items():
@@ -85,13 +75,14 @@ def read_archives(folder: str | Path, wanted: Callable[[str], bool] = lambda lp:
 
 
 def _daseg_files(files: Files) -> list[Path]:
-    return [paths[0] for name, paths in files.items() if DASEG.fullmatch(name)]
+    found = {match.groups(): paths[0] for name, paths in files.items() if (match := DASEG.fullmatch(name))}
+    return [path for _, path in sorted(found.items())]
 
 
 def _read_daseg(file: Path) -> Iterator[Rating]:
     year, lp = DASEG.fullmatch(file.name).groups()  # type: ignore[union-attr]
     parts = ("source", "reference", "mt-system", "human")
-    columns = [_lines(file.with_name(file.name.replace(".human.", f".{part}."))) for part in parts]
+    columns = [read_lines(file.with_name(file.name.replace(".human.", f".{part}."))) for part in parts]
     if len(set(map(len, columns))) > 1:
         found = ", ".join(f"{part} {len(column)}" for part, column in zip(parts, columns, strict=True))
         raise ValueError(f"{file}: the four files of a language pair must be equally long, found {found} lines")
@@ -101,7 +92,7 @@ def _read_daseg(file: Path) -> Iterator[Rating]:
 
 
 def _read_da_seglevel(
-    file: Path, wanted: Callable[[str], bool], texts: Callable[[int, str], _Texts]
+    file: Path, wanted: Callable[[str], bool], texts: Callable[[int, str], Texts]
 ) -> Iterator[Rating]:
     """Read lines of pair, test set, system or several joined by "+", segment (from 1), standardised score."""
     for number, (lp, test_set, system, segment_id, score) in _fields(file):
@@ -130,7 +121,7 @@ def _ad_seg_scores_files(files: Files) -> dict[tuple[int, str], Path]:
     return {key: paths[0] for key, paths in sorted(found.items())}
 
 
-def _read_ad_seg_scores(file: Path, texts: _Texts) -> Iterator[Rating]:
+def _read_ad_seg_scores(file: Path, texts: Texts) -> Iterator[Rating]:
     """Read lines of system, segment (from 1), raw score, standardised score, number of annotations."""
     left_out: Counter[str] = Counter()
     for number, (system, segment_id, raw_score, score, n_annotations) in _fields(file):
@@ -145,45 +136,8 @@ def _read_ad_seg_scores(file: Path, texts: _Texts) -> Iterator[Rating]:
         logger.info("%s: left out %d ratings of %s, which is no system", file, count, system)
 
 
-class _Texts:
-    """Sources, references and outputs of the systems, of one year and language pair."""
-
-    def __init__(self, files: Files, year: int, lp: str) -> None:
-        self.year, self.lp = year, lp
-        pair = lp.replace("-", "")
-        source_language, target_language = lp.split("-")
-        self.sources = _lines(_only(files, f"newstest{year}-{pair}-src.{source_language}"))
-        self.references = _lines(_only(files, f"newstest{year}-{pair}-ref.{target_language}"))
-        prefix, suffix = f"newstest{year}.", f".{lp}"
-        names = [name for name in files if name.startswith(prefix) and name.endswith(suffix)]
-        self.files = {self._key(name[len(prefix) : -len(suffix)]): files[name][0] for name in names}
-        self.candidates: dict[str, list[str]] = {}
-
-    def of(self, file: Path, number: int, system: str, segment_id: str) -> dict[str, str]:
-        """Give the texts that line `number` of a file of ratings is about."""
-        place = f"{file}, line {number}"
-        columns = {"source": self.sources, "reference": self.references, "candidate": self._output(place, system)}
-        if not segment_id.isdecimal() or not 1 <= int(segment_id) <= min(map(len, columns.values())):
-            raise ValueError(f"{place}: no segment {segment_id} in the texts of {self.lp}, {self.year}")
-        return {name: column[int(segment_id) - 1] for name, column in columns.items()}
-
-    def _output(self, place: str, system: str) -> list[str]:
-        # Systems whose outputs are the same were judged once: any of them gives the text.
-        keys = [key for key in map(self._key, (system, *system.split("+"))) if key in self.files]
-        if not keys:
-            raise FileNotFoundError(
-                f"{place}: no output of {system}; looked for newstest{self.year}.{system}.{self.lp}"
-            )
-        if keys[0] not in self.candidates:
-            self.candidates[keys[0]] = _lines(self.files[keys[0]])
-        return self.candidates[keys[0]]
-
-    def _key(self, system: str) -> str:
-        """Spell a system as both ratings and file names do: they differ in dashes and in naming the pair (2019)."""
-        return re.sub(r"[^a-z0-9.+]+", "-", system.lower()).replace(f".{self.lp}", "")
-
-
 def _rating(file: Path, number: int, record: Rating) -> Rating:
+    record = {**record, "reference": record["reference"] or NO_REFERENCE}
     try:
         rating = check_rating(record, ("year", "lp", "segment_id", "reference", "candidate", "score"))
     except ValueError as error:
@@ -193,26 +147,8 @@ def _rating(file: Path, number: int, record: Rating) -> Rating:
 
 def _fields(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Give (line number, five fields) of a table with blanks between its columns and a first line of names."""
-    for number, line in enumerate(_lines(file)[1:], start=2):
+    for number, line in enumerate(read_lines(file)[1:], start=2):
         fields = line.split()
         if len(fields) != 5:
             raise ValueError(f"{file}, line {number}: expected 5 fields, found {len(fields)}")
         yield number, fields
-
-
-def _only(files: Files, name: str) -> Path:
-    if name not in files:
-        raise FileNotFoundError(f"no file {name} anywhere beside the ratings; unpack the archive of that year's texts")
-    return files[name][0]
-
-
-def _lines(file: Path) -> list[str]:
-    if not file.is_file():
-        raise FileNotFoundError(f"no file {file}")
-    lines = file.read_bytes().removesuffix(b"\n").split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file}, line {number}: not UTF-8 ({error.reason})") from error
-    return [line.decode("utf-8").strip() for line in lines]

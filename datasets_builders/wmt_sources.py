@@ -14,11 +14,11 @@ from bleurt_repro.datasets_builders.record_files import EXTENSIONS, file_form, r
 from bleurt_repro.datasets_builders.wmt_archives import (
     LAYOUT,
     RR_SEGLEVEL,
-    index_files,
     rating_archives,
     read_archives,
 )
 from bleurt_repro.datasets_builders.wmt_hub import HUB_DATASET, hub_fingerprint, read_hub
+from bleurt_repro.datasets_builders.wmt_texts import index_files
 
 REQUIRED_COLUMNS = ("year", "lp", "segment_id", "reference", "candidate", "score")
 # Names that are in use for the same things.

@@ -7,15 +7,15 @@ from functools import cache
 
 import pytest
 
-from bleurt_repro.datasets_builders.webnlg_ratings import (
+from bleurt_repro.datasets_builders.webnlg_ratings import WebNlgRatings
+from bleurt_repro.datasets_builders.webnlg_sources import read_webnlg
+from bleurt_repro.datasets_builders.webnlg_splits import (
     PAPER_INPUTS,
     TRAINING_SYSTEMS,
-    WebNlgRatings,
     pairs_with_references,
     split_by_input,
     split_by_system,
 )
-from bleurt_repro.datasets_builders.webnlg_sources import read_webnlg
 
 real_rows = cache(read_webnlg)
 

@@ -125,9 +125,10 @@ def test_two_files_of_one_pair_are_refused(archives):
         read_wmt(archives)
 
 
-def test_segments_without_a_reference_are_counted(archives):
+@pytest.mark.parametrize("reference", ["NO REFERENCE AVAILABLE", " "])
+def test_segments_without_a_reference_are_counted(archives, reference):
     path = "wmt18-metrics-task-nohybrids/txt/references/newstest2018-csen-ref.en"
-    put(archives, path, "Spring 1", "NO REFERENCE AVAILABLE")
+    put(archives, path, "Spring 1", reference)
     with pytest.warns(UserWarning, match="left out 1 ratings without a reference"):
         assert {rating["year"] for rating in read_wmt(archives)} == {2015, 2016, 2017}
 
