@@ -5,13 +5,12 @@ Only safetensors weights are opened, and no code of a model is run.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.quiet import first_line, quiet_transformers
 from bleurt_repro.metric.signature import HASH_DIGITS, file_hash
 
 if TYPE_CHECKING:
@@ -131,8 +130,7 @@ def load_model(auto_class: Any, name: str, role: str, device: torch.device | str
             )
             tokenizer = load_tokenizer(folder)
     except Exception as error:  # whatever a damaged folder makes the reader raise, the user needs one sentence
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise ValueError(f"{role} {name} cannot be opened ({reason}): {NEEDS}") from error
+        raise ValueError(f"{role} {name} cannot be opened ({first_line(error)}): {NEEDS}") from error
     lacking = sorted(str(key) for key in report["missing_keys"])
     if lacking:
         raise ValueError(f"{role} {name} is not trained for that: it lacks weights ({', '.join(lacking[:3])})")
@@ -153,19 +151,3 @@ def default_device() -> str:
     import torch
 
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
-
-
-@contextlib.contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Keep the library's loading bars and reports off the terminal: what matters is checked here."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

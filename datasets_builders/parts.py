@@ -7,7 +7,6 @@ made it, nor on how often they were stopped.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bleurt_repro.datasets_builders.pair_maker import Pair, Unit
+from bleurt_repro.metric.atomic import write_bytes, write_text
 from bleurt_repro.metric.signature import file_hash
 
 if TYPE_CHECKING:
@@ -24,25 +24,6 @@ if TYPE_CHECKING:
 DATA_FOLDER = "data"
 RECORD_FOLDER = "parts"
 RECIPE_FILE = "recipe.json"
-
-
-def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is either there whole or as it was before.
-
-    Args:
-        path: the file; its folder is made if need be.
-        content: bytes, or text to be written as UTF-8.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def to_json(values: Any) -> str:
@@ -128,7 +109,8 @@ class Parts:
         if not path.is_file():
             if self.folder.is_file() or (self.folder.is_dir() and any(self._foreign())):
                 raise ValueError(f"output {self.folder} is not empty and has no {RECIPE_FILE}: choose a new folder")
-            write_atomically(path, to_json(recipe))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(path, to_json(recipe))
             return []
         known = json.loads(path.read_text(encoding="utf-8"))
         if known.get("fingerprint") != self.fingerprint:
@@ -166,16 +148,18 @@ class Parts:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        for path in (self.data_file(part), self.record_file(part)):
+            path.parent.mkdir(parents=True, exist_ok=True)
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd")
-        write_atomically(self.data_file(part), buffer.getvalue().to_pybytes())
+        write_bytes(self.data_file(part), buffer.getvalue().to_pybytes())
         facts = {
             "part": part,
             "fingerprint": self.fingerprint,
             "sha256": file_hash(self.data_file(part)).hex(),
             "pairs": table.num_rows,
         }
-        write_atomically(self.record_file(part), to_json(facts | record))
+        write_text(self.record_file(part), to_json(facts | record))
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bleurt_repro.metric.quiet import first_line
+
 DEFAULT_COLUMN = "text"
 
 
@@ -73,7 +75,9 @@ def _decode_lines(path: Path) -> Iterator[Row]:
                     text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                     yield Row(number, text.rstrip("\r\n"))
                 except UnicodeDecodeError as error:
-                    yield Row(number, line.decode("utf-8", "replace").rstrip("\r\n"), f"not UTF-8 (byte {error.start + 1})")
+                    yield Row(
+                        number, line.decode("utf-8", "replace").rstrip("\r\n"), f"not UTF-8 (byte {error.start + 1})"
+                    )
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path} is no complete gzip file ({error})") from error
 
@@ -148,9 +152,8 @@ def _read_dataset(source: str, column: str | None, subset: str | None, split: st
             name, _, revision = (source, "", "") if folder.is_dir() else source.partition("@")
             records = load_dataset(name, subset, split=split, streaming=True, revision=revision or None)
     except (ConnectionError, FileNotFoundError, ValueError, KeyError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise FileNotFoundError(
-            f"input {source}: no such file, and no dataset can be read there ({reason}): give a text, TSV, CSV, JSONL or "
+            f"input {source}: no such file, and no dataset can be read there ({first_line(error)}): give a text, TSV, CSV, JSONL or "
             "Parquet file, a folder with a dataset, or a Hub id"
         ) from error
     return _pick(records, column, source)

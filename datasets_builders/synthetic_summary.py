@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.parts import DATA_FOLDER, RECORD_FOLDER, to_json, write_atomically
+from bleurt_repro.datasets_builders.parts import DATA_FOLDER, RECORD_FOLDER, to_json
 from bleurt_repro.datasets_builders.segments import Skipped, general_reason
 from bleurt_repro.datasets_builders.synthetic_card import card
+from bleurt_repro.metric.atomic import write_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -113,10 +114,10 @@ def summarise(
         "sampled_rows": _sample(folder, records, recipe["config"]["seed"]),
     }
     lines = (json.dumps(item, ensure_ascii=False) + "\n" for item in left_out)
-    write_atomically(folder / SKIPPED_FILE, "".join(lines))
-    write_atomically(folder / REPORT_FILE, to_json(report))
-    write_atomically(folder / "README.md", card(info, report))
-    write_atomically(folder / INFO_FILE, to_json(info))
+    write_text(folder / SKIPPED_FILE, "".join(lines))
+    write_text(folder / REPORT_FILE, to_json(report))
+    write_text(folder / "README.md", card(info, report))
+    write_text(folder / INFO_FILE, to_json(info))
     _remove_leftovers(folder)
     return report
 

@@ -7,15 +7,20 @@ from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Put `text` at `path` in one step, in UTF-8, on disk before it counts as written.
+    """Put `text` at `path` in UTF-8; see `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Put `content` at `path` in one step, on disk before it counts as written.
 
     Raises:
         OSError: if it cannot be written; what was at `path` before is then still there.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with unfinished.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from bleurt_repro.datasets_builders.pair_maker import Pair, Unit
-from bleurt_repro.datasets_builders.parts import Parts, to_table, write_atomically
+from bleurt_repro.datasets_builders.parts import Parts, to_table
 
 SIGNALS = [{"name": "one", "size": 1}, {"name": "three", "size": 3}]
 UNITS = [
@@ -73,19 +71,6 @@ def test_the_same_pairs_have_the_same_bytes(tmp_path):
         Parts(tmp_path / name, "f").write(0, to_table(UNITS, SIGNALS), {})
     first, second = (Parts(tmp_path / name, "f").data_file(0).read_bytes() for name in ("a", "b"))
     assert first == second
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_atomically(path, "before")
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, "after")
-    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_belongs_to_one_recipe(tmp_path):

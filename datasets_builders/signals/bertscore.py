@@ -8,15 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.models import (
-    default_device,
-    find_model,
-    identify,
-    load_tokenizer,
-    quiet_transformers,
-)
+from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_tokenizer
 from bleurt_repro.datasets_builders.signals.base import AUTOMATIC_METRICS, Signal
 from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.metric.quiet import first_line, quiet_transformers
 
 # BLEURT, A.3: "based on BERT-large uncased".
 BERTSCORE_MODEL = "google-bert/bert-large-uncased"
@@ -60,9 +55,8 @@ class BertScore(Signal):
                 self._encoder = get_model(str(folder), self.layers).to(self.device)
                 self._tokenizer = load_tokenizer(folder)
         except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             raise ValueError(
-                f"BERTscore encoder {model} cannot be opened at layer {self.layers} ({reason})"
+                f"BERTscore encoder {model} cannot be opened at layer {self.layers} ({first_line(error)})"
             ) from error
         longest = getattr(self._encoder.config, "max_position_embeddings", self._tokenizer.model_max_length)
         self._tokenizer.model_max_length = min(self._tokenizer.model_max_length, longest)
