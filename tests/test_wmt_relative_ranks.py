@@ -8,7 +8,6 @@ import pytest
 from bleurt_repro.datasets_builders.wmt_relative_ranks import WmtRelativeRanks, join_pairs, read_pairs, relative_ranks
 from tests.real_data import wmt_ratings
 
-# Figures of the official evaluation of 2018.
 PAIRS_2018 = {
     "cs-en": 5_110,
     "de-en": 77_811,
@@ -42,7 +41,7 @@ def write(folder, *, pairs=()):
     return folder
 
 
-def test_made_pairs_are_those_of_the_official_evaluation(shared_data):
+def test_made_pairs_are_those_given_for_2018(shared_data):
     ratings = [rating for rating in wmt_ratings(shared_data / "wmt") if rating["year"] == 2018]
     made = list(relative_ranks(ratings))
     assert Counter(pair["lp"] for pair in made) == PAIRS_2018
