@@ -122,3 +122,23 @@ def tiny_teachers(tmp_path_factory: pytest.TempPathFactory):
     from tests.tiny_teachers import make_teachers
 
     return make_teachers(tmp_path_factory.mktemp("teachers"))
+
+
+@pytest.fixture(scope="session")
+def official_english(tmp_path_factory: pytest.TempPathFactory):
+    """An official English checkpoint of a few random weights, and its variables; read it, do not change it."""
+    pytest.importorskip("tensorflow", reason="writing an official checkpoint takes TensorFlow")
+    from tests.official_checkpoints import make_official_bert
+
+    folder = tmp_path_factory.mktemp("official") / "english"
+    return folder, make_official_bert(folder)
+
+
+@pytest.fixture(scope="session")
+def official_multilingual(tmp_path_factory: pytest.TempPathFactory):
+    """An official checkpoint of the BLEURT-20 kind likewise."""
+    pytest.importorskip("tensorflow", reason="writing an official checkpoint takes TensorFlow")
+    from tests.official_checkpoints import make_official_rembert
+
+    folder = tmp_path_factory.mktemp("official") / "multilingual"
+    return folder, make_official_rembert(folder)

@@ -194,6 +194,53 @@ def official_score(variables: dict[str, np.ndarray], ids: list[int], segments: l
     return float(dense(np.tanh(dense(x[0], "bert/pooler/dense")), "dense")[0])
 
 
+PAIRS = [
+    ("the cat sat on the mat", "a dog ran"),
+    ("it rains", "it rains"),
+    ("", ""),
+    ("The [SEP] cat. " * 9, "hello, there! " * 12),
+    ("猫 é 🙂 ΚΟΣΜΟΣ", "believable \x00walking"),
+]
+
+
+def expected_scores(scorer, variables: dict[str, np.ndarray], gelu: str, pairs: list = PAIRS) -> list[float]:
+    """The official graph's scores of pairs that a scorer has encoded."""
+    from bleurt_repro.metric.encoding import PairEncoder
+
+    encoder = PairEncoder(scorer.tokenizer, scorer.layout)
+    tokens = encoder.tokenize(text for pair in pairs for text in pair)
+    encoded = [encoder.encode([tokens[text] for text in pair]) for pair in pairs]
+    return [official_score(variables, pair.ids, pair.segments, gelu) for pair in encoded]
+
+
+def own_scores(folder: Path) -> tuple:
+    """A scorer and its scores of the pairs, of which one is longer than it reads."""
+    import pytest
+
+    from bleurt_repro import BleurtScorer
+
+    scorer = BleurtScorer(str(folder))
+    with pytest.warns(UserWarning, match="longer than the 48 tokens"):
+        return scorer, scorer.score(references=[r for r, _ in PAIRS], candidates=[c for _, c in PAIRS])
+
+
+def refused(source: Path, folder: Path, message: str, **options) -> None:
+    """Converting the source fails with the message, and leaves the folder as it was."""
+    import pytest
+
+    from bleurt_repro.metric.conversion import convert
+
+    before = sorted(folder.rglob("*"))
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        convert(str(source), str(folder / "new" / "out"), **options)
+    assert sorted(folder.rglob("*")) == before
+
+
+def cut(file: Path, keep: int) -> None:
+    """Keep the first bytes of a file."""
+    file.write_bytes(file.read_bytes()[:keep])
+
+
 def official_truncation(reference: list, candidate: list, room: int) -> tuple[list, list]:
     """The last token of the longer goes, of the candidate if equal, until both fit."""
     reference, candidate = list(reference), list(candidate)

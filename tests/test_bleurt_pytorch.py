@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.bleurt_pytorch import load_bleurt_pytorch
 from bleurt_repro.metric.checkpoints import load_checkpoint
-from bleurt_repro.metric.encoding import PairEncoder
-from tests.official_checkpoints import SIZES, make_sentencepiece, make_variables, make_vocabulary, official_score
+from tests.official_checkpoints import SIZES, expected_scores, make_sentencepiece, make_variables, make_vocabulary
 
 PAIRS = [("the cat sat on the mat", "a dog ran"), ("it rains", "it rains"), ("", "hello [SEP] there")]
 
@@ -77,13 +76,6 @@ def edit_config(folder, **changes):
     (folder / "config.json").write_text(json.dumps(config | changes))
 
 
-def expected_scores(scorer, variables, gelu):
-    encoder = PairEncoder(scorer.tokenizer, scorer.layout)
-    tokens = encoder.tokenize(text for pair in PAIRS for text in pair)
-    encoded = [encoder.encode([tokens[text] for text in pair]) for pair in PAIRS]
-    return [official_score(variables, pair.ids, pair.segments, gelu) for pair in encoded]
-
-
 @pytest.mark.parametrize(
     "kind, settings, architecture, gelu",
     [
@@ -100,8 +92,8 @@ def test_scores_are_those_of_the_weights(request, tmp_path, kind, settings, arch
     scorer = BleurtScorer(str(folder))
     assert type(scorer.model).__name__ == architecture
     scores = scorer.score(references=[r for r, _ in PAIRS], candidates=[c for _, c in PAIRS])
-    assert scores == pytest.approx(expected_scores(scorer, variables, gelu), abs=1e-6)
-    other = expected_scores(scorer, variables, {"tanh": "erf", "erf": "tanh"}[gelu])
+    assert scores == pytest.approx(expected_scores(scorer, variables, gelu, PAIRS), abs=1e-6)
+    other = expected_scores(scorer, variables, {"tanh": "erf", "erf": "tanh"}[gelu], PAIRS)
     assert max(abs(a - b) for a, b in zip(scores, other, strict=True)) > 1e-5  # the test would see the other GELU
 
 
