@@ -74,7 +74,7 @@ class Segments:
         if path.is_file():
             return {"name": path.name, "sha256": file_hash(path).hex(), "column": self.config.column}
         fields = {"subset": self.config.subset, "split": self.config.split, "column": self.config.column}
-        return {"name": self.source, **fields}
+        return {"name": self.source, "revision": None if path.is_dir() else hub_revision(self.source), **fields}
 
     def __iter__(self) -> Iterator[Segment]:
         """Read the segments in order.
@@ -126,6 +126,22 @@ class Segments:
         except UnicodeEncodeError:
             return "not UTF-8 (half of a surrogate pair)"
         return ""
+
+
+def hub_revision(dataset: str) -> str | None:
+    """Give the commit of a dataset on the Hub; None where it cannot be asked, which reading will then say.
+
+    Args:
+        dataset: its id, with an optional "@revision".
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    repo_id, _, revision = dataset.partition("@")
+    try:
+        return HfApi().dataset_info(repo_id, revision=revision or None).sha
+    except (HfHubHTTPError, HFValidationError, ConnectionError):
+        return None
 
 
 def count_reasons(skipped: list[Skipped]) -> str:

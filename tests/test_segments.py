@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import huggingface_hub
 import pytest
 
 from bleurt_repro.datasets_builders.segments import Segment, Segments, Skipped, count_reasons
@@ -76,3 +79,19 @@ def test_reasons_are_counted_without_their_places():
 def test_a_file_is_known_by_its_content(tmp_path):
     first = segments(tmp_path, "one two\n").identity()
     assert first["name"] == "input.txt" and first != segments(tmp_path, "one three\n").identity()
+
+
+def test_a_dataset_of_the_hub_is_known_by_its_commit(monkeypatch, tmp_path):
+    asked = []
+
+    class Api:
+        def dataset_info(self, repo_id, revision=None):
+            asked.append((repo_id, revision))
+            return SimpleNamespace(sha="abc")
+
+    assert Segments("org/name", SyntheticConfig()).identity()["revision"] is None  # out of reach
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    assert Segments("org/name@main", SyntheticConfig()).identity()["revision"] == "abc"
+    assert Segments("org/name", SyntheticConfig()).identity()["revision"] == "abc"
+    assert asked == [("org/name", "main"), ("org/name", None)]
+    assert Segments(str(tmp_path), SyntheticConfig()).identity()["revision"] is None
