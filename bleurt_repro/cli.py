@@ -58,7 +58,7 @@ def score(
         str | None, typer.Option(help="JSONL instead: reference or references, candidate, source; '-' is stdin.")
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option(help="Embedded name, local folder, or Hub id with optional @revision.")
+        str, typer.Option(help="Embedded or official name, local folder, or Hub id with optional @revision.")
     ] = DEFAULT_CHECKPOINT,
     aggregate: Annotated[str, typer.Option(help="Several references: 'max' or 'mean'.")] = "max",
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
@@ -123,6 +123,23 @@ def register() -> None:
     typer.echo(f'evaluate.load("bleurt_repro") now reads {path}')
 
 
+@app.command()
+def card(
+    checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint; its README.md is written.")],
+    training: Annotated[list[str] | None, typer.Option(help="results.json of a training run; repeatable.")] = None,
+    agreement: Annotated[list[str] | None, typer.Option(help="results.json of an experiment; repeatable.")] = None,
+    repo_id: Annotated[str | None, typer.Option(help="Where it will be published, org/name.")] = None,
+) -> None:
+    """Draw a checkpoint's card from results files."""
+    from pathlib import Path
+
+    from bleurt_repro.hub_cards.cards import draw_model_card
+    from bleurt_repro.metric.atomic import write_text
+
+    text = draw_model_card(checkpoint, training=training or [], agreement=agreement or [], repo_id=repo_id)
+    write_text(Path(checkpoint) / "README.md", text)
+
+
 @app.command(context_settings=PASS_ON)
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs (--help lists the options)."""
@@ -151,6 +168,7 @@ def experiment_agreement(
     by: Annotated[str, typer.Option(help="Column to group by.")] = "lp",
     resamples: Annotated[int, typer.Option(help="Bootstrap samples of each interval; 0 for none.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    title: Annotated[str | None, typer.Option(help="What to call the data.")] = None,
 ) -> None:
     """Measure how well checkpoints and baselines agree with people."""
     from bleurt_repro.training.experiments import agreement
@@ -164,6 +182,7 @@ def experiment_agreement(
         by=by,
         resamples=resamples,
         seed=seed,
+        title=title,
     )
     typer.echo(agreement.draw_table(results))
 

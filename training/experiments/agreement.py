@@ -36,6 +36,7 @@ def run(
     by: str = "lp",
     resamples: int = RESAMPLES,
     seed: int = 0,
+    title: str | None = None,
     scorer_options: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Score the file with every metric, and write and return the results.
@@ -49,6 +50,7 @@ def run(
         by: the column whose values are measured apart and then averaged; without it all records are one group.
         resamples: bootstrap samples of each interval; 0 for none.
         seed: of the bootstrap.
+        title: what to call the data in tables and cards; the file's name by default.
         scorer_options: further arguments of `BleurtScorer`.
 
     Raises:
@@ -78,7 +80,13 @@ def run(
         rows.append(
             {"name": name, "kind": kind, "signature": signature, "groups": figures, AVERAGE: _average(figures)}
         )
-    results = {"experiment": "agreement", **_provenance(path, table, by, resamples, seed), "rows": rows}
+    results = {
+        "experiment": "agreement",
+        "title": title or Path(path).name,
+        "command": _command(path, ratings is None, checkpoints, baselines, by, resamples, seed),
+        **_provenance(path, table, by, resamples, seed),
+        "rows": rows,
+    }
     _write(Path(output), results)
     return results
 
@@ -170,6 +178,16 @@ def _provenance(path: str, table: pandas.DataFrame, by: str, resamples: int, see
         "seed": seed,
         "version": __version__,
     }
+
+
+def _command(
+    path: str, ranks: bool, checkpoints: Sequence[str], baselines: Sequence[str], by: str, resamples: int, seed: int
+) -> str:
+    """Write the command that makes these results, with files and folders by name."""
+    words = ["bleurt-repro experiment agreement", f"--{'relative-ranks' if ranks else 'ratings'} {Path(path).name}"]
+    words += [f"--checkpoint {name if not Path(name).is_dir() else Path(name).resolve().name}" for name in checkpoints]
+    words += [f"--baselines {name}" for name in baselines]
+    return " ".join([*words, f"--by {by} --resamples {resamples} --seed {seed} --output OUT"])
 
 
 def _cell(figure: dict[str, Any]) -> str:
