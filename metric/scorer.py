@@ -50,7 +50,7 @@ class BleurtScorer:
     """Scores candidates against references with a checkpoint.
 
     Args:
-        checkpoint: an embedded name, a local folder, or a Hub id with an optional @revision.
+        checkpoint: an embedded or official name, a local folder, or a Hub id with an optional @revision.
         device: "cpu", "cuda", "cuda:1", "mps"; by default the best this machine has.
         dtype: "float32" (default, exact), "bfloat16" or "float16", or the torch dtype.
         batch_tokens: most tokens of a batch, padding included; by default fitting the device.

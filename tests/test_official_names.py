@@ -59,6 +59,14 @@ def test_all_official_names_are_known():
         assert official.hub is None or HUB_ID.fullmatch(official.hub)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_table_of_the_docs_has_it(name):
+    table = (Path(__file__).parents[1] / "docs" / "reference" / "official-checkpoints.md").read_text(encoding="utf-8")
+    official = OFFICIAL_CHECKPOINTS[name]
+    assert f"| `{name}` | {official.max_length} | {'by name (' if official.hub else 'download and convert |'}" in table
+    assert official.hub is None or official.hub.partition("@")[0] in table
+
+
 @pytest.mark.parametrize("name", WITHOUT_COPY)
 def test_a_name_without_a_copy_says_what_to_do(name):
     with pytest.raises(ValueError) as error:

@@ -33,8 +33,8 @@ Args:
     predictions (list of str): the candidates.
     references (list of str, or list of lists of str): one reference a candidate, or several.
     sources (list of str, optional): what the candidates were made from, for checkpoints that read it.
-    checkpoint (str, optional): an embedded name, a folder, or a Hub id with an optional @revision. May also be given
-        as the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
+    checkpoint (str, optional): an embedded or official name, a folder, or a Hub id with an optional @revision. May
+        also be given as the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
     aggregate (str): with several references, "max" or "mean" of their scores. Default: "max".
     batch_tokens (int, optional): padded tokens in a batch.
     device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
