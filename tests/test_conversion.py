@@ -20,6 +20,7 @@ from bleurt_repro.metric.encoding import PairEncoder
 from bleurt_repro.metric.register import SCRIPT
 from tests.official_checkpoints import PAIRS, cut, expected_scores, own_scores, refused
 from tests.test_bleurt_pytorch import make_port
+from tests.test_official_names import put_into_cache
 
 pytest.importorskip("tensorflow", reason="reading official checkpoints takes TensorFlow")
 TOLERANCE = 2e-5
@@ -116,6 +117,30 @@ def test_a_zip_converts(official_english, tmp_path, inner):
     scorer, scores = own_scores(tmp_path / "deep" / "out")
     assert scores == pytest.approx(expected_scores(scorer, official_english[1], "tanh"), abs=5e-6)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["BLEURT.zip", "deep"]
+
+
+def test_a_zip_in_bleurt_pytorchs_format_converts(tmp_path):
+    make_port(tmp_path / "port", max_seq_length=48)
+    archive = shutil.make_archive(str(tmp_path / "port"), "zip", tmp_path, "port")
+    convert(archive, str(tmp_path / "out"))
+    assert own_scores(tmp_path / "out")[1] == pytest.approx(own_scores(tmp_path / "port")[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_official_files_on_the_hub_convert(official_english, tmp_path, zipped):
+    source = official_english[0]
+    if zipped:
+        source = tmp_path / "repository"
+        shutil.make_archive(str(source / "BLEURT"), "zip", official_english[0])
+    cached = put_into_cache(source, "someone/official-bleurt")
+    try:
+        convert("someone/official-bleurt", str(tmp_path / "out"))
+        before = sorted(cached.rglob("*"))
+    finally:
+        shutil.rmtree(cached.parents[1])
+    scorer, scores = own_scores(tmp_path / "out")
+    assert scores == pytest.approx(expected_scores(scorer, official_english[1], "tanh"), abs=5e-6)
+    assert len(before) == len(list(source.rglob("*")))  # nothing is unpacked into the Hub's cache
 
 
 def test_bleurt_pytorch_converts_without_tensorflow(tmp_path, monkeypatch):
