@@ -1,0 +1,172 @@
+"""The command line's part on data: `bleurt-repro data ...`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+data_app = typer.Typer(help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
+
+
+@data_app.command("wmt")
+def data_wmt(
+    config_name: Annotated[str, typer.Option(help="The year to test on (2017, 2018, 2019, ...), or 'all'.")],
+    output: Annotated[str, typer.Option(help="Folder to write: train, validation and test.")],
+    data_dir: Annotated[
+        str | None, typer.Option(help="Folder of ratings, or of the official archives, unpacked.")
+    ] = None,
+    hub_dataset: Annotated[str | None, typer.Option(help="Instead: RicardoRei/wmt-da-human-evaluation.")] = None,
+    hub_revision: Annotated[str | None, typer.Option(help="Its branch, tag or commit.")] = None,
+    language_pairs: Annotated[list[str], typer.Option(help="Such as de-en or '*-en'; repeatable.")] = ["*-en"],  # noqa: B006
+    validation_ratio: Annotated[
+        float | None, typer.Option(help="Of the training years; default: the paper's.")
+    ] = None,
+    one_record_per_system: Annotated[bool, typer.Option(help="Train on a record for each of several systems.")] = True,
+    average_duplicates: Annotated[bool, typer.Option(help="Train on one record for each candidate.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the validation split.")] = 0,
+    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+) -> None:
+    """Write human ratings of translations, split by year as in the paper."""
+    from bleurt_repro.datasets_builders.export import export_wmt
+
+    counts = export_wmt(
+        config_name,
+        output,
+        format,
+        data_dir=data_dir,
+        hub_dataset=hub_dataset,
+        hub_revision=hub_revision,
+        language_pairs=tuple(language_pairs),
+        validation_ratio=validation_ratio,
+        one_record_per_system=one_record_per_system,
+        average_duplicates=average_duplicates,
+        seed=seed,
+    )
+    _print_counts(counts)
+
+
+@data_app.command("relative-ranks")
+def data_relative_ranks(
+    config_name: Annotated[str, typer.Option(help="The year: 2018, 2019, ...")],
+    output: Annotated[str, typer.Option(help="Folder to write: test.")],
+    data_dir: Annotated[
+        str | None, typer.Option(help="Folder of ratings, or of the official archives, unpacked.")
+    ] = None,
+    hub_dataset: Annotated[str | None, typer.Option(help="Instead: RicardoRei/wmt-da-human-evaluation.")] = None,
+    hub_revision: Annotated[str | None, typer.Option(help="Its branch, tag or commit.")] = None,
+    language_pairs: Annotated[list[str], typer.Option(help="Such as de-en or '*-en'; repeatable.")] = ["*-en"],  # noqa: B006
+    min_difference: Annotated[float, typer.Option(help="Of the raw scores, in points of 100.")] = 25.0,
+    given: Annotated[bool, typer.Option("--given", help="Read the pairs given, in place of making them.")] = False,
+    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+) -> None:
+    """Write pairs of translations of which one was rated clearly better (daRR)."""
+    from bleurt_repro.datasets_builders.export import export_relative_ranks
+
+    counts = export_relative_ranks(
+        config_name,
+        output,
+        format,
+        data_dir=data_dir,
+        hub_dataset=hub_dataset,
+        hub_revision=hub_revision,
+        language_pairs=tuple(language_pairs),
+        min_difference=min_difference,
+        given=given,
+    )
+    _print_counts(counts)
+
+
+@data_app.command("webnlg")
+def data_webnlg(
+    data_dir: Annotated[str, typer.Option(help="Folder of the WebNLG 2017 human evaluation.")],
+    output: Annotated[str, typer.Option(help="Folder to write.")],
+    config_name: Annotated[str, typer.Option(help="all, by_system or by_input.")] = "all",
+    training_systems: Annotated[int, typer.Option(help="by_system: how many train; the paper: 0, 2, 3, 5.")] = 5,
+    training_inputs: Annotated[int, typer.Option(help="by_input: how many train; the paper: 0, 38, 66, 122.")] = 122,
+    seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
+    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+) -> None:
+    """Write human ratings of data-to-text systems: fluency, grammar, semantics."""
+    from bleurt_repro.datasets_builders.export import export_webnlg
+
+    sizes = {"training_systems": training_systems, "training_inputs": training_inputs}
+    _print_counts(export_webnlg(config_name, output, format, data_dir=data_dir, seed=seed, **sizes))
+
+
+@data_app.command("ratings")
+def data_ratings(
+    input: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score.")],
+    output: Annotated[str, typer.Option(help="Folder to write: train and validation.")],
+    validation_ratio: Annotated[float, typer.Option(help="Share to validate on.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+) -> None:
+    """Check ratings of your own and split them with no segment on both sides."""
+    from bleurt_repro.datasets_builders.export import export_ratings
+
+    _print_counts(export_ratings(input, output, format, validation_ratio, seed))
+
+
+def _print_counts(counts: dict[str, int]) -> None:
+    for split, records in counts.items():
+        typer.echo(f"{split}: {records:,} records")
+
+
+@data_app.command("synthetic")
+def data_synthetic(
+    output: Annotated[str, typer.Option(help="Folder to write to, or to go on with.")],
+    input: Annotated[
+        str | None,
+        typer.Option(help="Text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; default: Wikipedia."),
+    ] = None,
+    config: Annotated[str, typer.Option(help="YAML file with the recipe, or 'paper' or 'small'.")] = "paper",
+    num_shards: Annotated[int | None, typer.Option(help="Processes that share the work.")] = None,
+    shard_index: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column with the text: a name, or a number from 1.")] = None,
+    max_segments: Annotated[int | None, typer.Option(help="Stop after so many segments.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of all random choices.")] = None,
+    masked_lm: Annotated[str | None, typer.Option(help="Model that fills masks.")] = None,
+    translator: Annotated[str | None, typer.Option(help="One model of all directions, with >>fr<< prefixes.")] = None,
+    bertscore_model: Annotated[str | None, typer.Option(help="Encoder of BERTscore.")] = None,
+    entailment_model: Annotated[str | None, typer.Option(help="Three-label classifier.")] = None,
+    beam_size: Annotated[int | None, typer.Option(help="Of mask filling.")] = None,
+    masks_per_pass: Annotated[int | None, typer.Option(help="Masks filled between two runs of the model.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
+) -> None:
+    """Make pre-training pairs with all signals from plain text; models are folders or Hub ids."""
+    from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
+    from bleurt_repro.datasets_builders.synthetic_config import read_config
+    from bleurt_repro.datasets_builders.synthetic_pairs import read_info, report_text
+
+    recipe = read_config(config).with_options(
+        column=column,
+        max_segments=max_segments,
+        seed=seed,
+        masked_lm=masked_lm,
+        translator=translator,
+        bertscore_model=bertscore_model,
+        entailment_model=entailment_model,
+        beam_size=beam_size,
+        masks_per_pass=masks_per_pass,
+        device=device,
+    )
+    report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress)
+    if report is None:
+        typer.echo("This share is done; the last process to finish, or one more run of any, will sum up.")
+    else:
+        typer.echo(report_text(read_info(output), report))
+
+
+@data_app.command("push-synthetic")
+def data_push_synthetic(
+    folder: Annotated[str, typer.Argument(help="A finished folder of `data synthetic`.")],
+    repo_id: Annotated[str, typer.Argument(help="Dataset repository on the Hub: org/name.")],
+    private: Annotated[bool, typer.Option(help="Make a private repository.")] = False,
+    revision: Annotated[str | None, typer.Option(help="Branch to push to.")] = None,
+) -> None:
+    """Publish synthetic pairs and their card on the Hub."""
+    from bleurt_repro.datasets_builders.synthetic_pairs import push_synthetic_pairs
+
+    typer.echo(push_synthetic_pairs(folder, repo_id, private, revision))

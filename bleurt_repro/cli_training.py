@@ -1,0 +1,57 @@
+"""The command line's part on training: `pretrain`, `finetune` and `experiment`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+experiment_app = typer.Typer(help="Run the experiments of the papers, and your own.", no_args_is_help=True)
+
+# Commands that read their own options (dataclasses of defaults, a YAML file, overrides) take them all from here.
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def pretrain(context: typer.Context) -> None:
+    """Pre-train an encoder on synthetic pairs (--help lists the options)."""
+    from bleurt_repro.training.pretrain import main as pretrain_main
+
+    pretrain_main(context.args)
+
+
+def finetune(context: typer.Context) -> None:
+    """Fine-tune a scorer on human ratings (--help lists the options)."""
+    from bleurt_repro.training.finetune import main as finetune_main
+
+    finetune_main(context.args)
+
+
+@experiment_app.command("agreement")
+def experiment_agreement(
+    output: Annotated[str, typer.Option(help="Folder to write results.json and table.md to.")],
+    ratings: Annotated[str | None, typer.Option(help="Ratings: reference, candidate, score, ...")] = None,
+    relative_ranks: Annotated[
+        str | None, typer.Option(help="Or ranks: reference, candidate_better, candidate_worse.")
+    ] = None,
+    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint to measure; repeatable.")] = None,
+    baselines: Annotated[list[str] | None, typer.Option(help="sentbleu, bleu or chrf++; repeatable.")] = None,
+    by: Annotated[str, typer.Option(help="Column to group by.")] = "lp",
+    resamples: Annotated[int, typer.Option(help="Bootstrap samples of each interval; 0 for none.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    title: Annotated[str | None, typer.Option(help="What to call the data.")] = None,
+) -> None:
+    """Measure how well checkpoints and baselines agree with people."""
+    from bleurt_repro.training.experiments import agreement
+
+    results = agreement.run(
+        output=output,
+        ratings=ratings,
+        relative_ranks=relative_ranks,
+        checkpoints=checkpoint or [],
+        baselines=baselines or [],
+        by=by,
+        resamples=resamples,
+        seed=seed,
+        title=title,
+    )
+    typer.echo(agreement.draw_table(results))
