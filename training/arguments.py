@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from transformers import HfArgumentParser
 
@@ -116,7 +116,7 @@ def read_yaml(path: Path, known: Sequence[str]) -> dict[str, Any]:
 def _build_parser(dataclass_types: Sequence[type]) -> _Parser:
     description = sys.modules[dataclass_types[0].__module__].__doc__
     parser = _Parser(
-        dataclass_types,
+        cast("Any", dataclass_types),
         usage="%(prog)s [--config FILE] [--key value ...]",
         description=description,
         allow_abbrev=False,

@@ -23,7 +23,6 @@ from datasets import Dataset
 from transformers import (
     AutoModelForSequenceClassification,
     DataCollatorWithPadding,
-    EvalPrediction,
     PreTrainedTokenizerBase,
     Trainer,
     set_seed,
@@ -31,15 +30,8 @@ from transformers import (
 
 from bleurt_repro.datasets_builders.models import find_model, load_tokenizer, quiet_transformers
 from bleurt_repro.training.arguments import parse_config
-from bleurt_repro.training.teachers.run import (
-    TeacherArguments,
-    check_output,
-    fingerprint,
-    save_model,
-    set_dropout,
-    train,
-    write_results,
-)
+from bleurt_repro.training.run import check_output, fingerprint, train
+from bleurt_repro.training.teachers.run import TeacherArguments, save_model, set_dropout, write_results
 from bleurt_repro.training.teachers.tables import parse_weights, read_table
 
 COLUMNS = ("source", "split", "label", "premise", "hypothesis")
@@ -184,10 +176,20 @@ class PairCollator(DataCollatorWithPadding):
         return super().__call__([{k: v for k, v in pair.items() if k != "length"} for pair in features])
 
 
-def accuracy(prediction: EvalPrediction) -> dict[str, float]:
-    """Give the share of pairs that got their label (%), for the Trainer."""
-    right = np.asarray(prediction.predictions).argmax(axis=-1) == prediction.label_ids
-    return {"accuracy": round(100 * float(right.mean()), 2)}
+def quality(trainer: Trainer, pairs: Dataset) -> dict[str, Any]:
+    """Measure accuracy (%), on all pairs and on those of each label."""
+    prediction = trainer.predict(pairs)
+    found = np.asarray(prediction.predictions).argmax(axis=-1)
+    wanted = np.asarray(prediction.label_ids)
+    figures: dict[str, Any] = {"accuracy": _percent(found == wanted), "pairs": len(wanted)}
+    for i, label in enumerate(LABELS):
+        of_label = wanted == i
+        figures[label] = {"accuracy": _percent(found[of_label] == i), "pairs": int(of_label.sum())}
+    return figures
+
+
+def _percent(right: np.ndarray) -> float | None:
+    return round(100 * float(right.mean()), 2) if len(right) else None
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -223,9 +225,11 @@ def main(argv: list[str] | None = None) -> None:
         train_dataset=data,
         eval_dataset=encoded["held_out"],
         processing_class=tokenizer,
-        compute_metrics=accuracy,
     )
     seconds = train(trainer, args)
+    figures = {name: quality(trainer, encoded[name]) for name in measured}
+    if not trainer.is_world_process_zero():
+        return
 
     save_model(trainer)
     write_results(
@@ -236,22 +240,11 @@ def main(argv: list[str] | None = None) -> None:
             "cut_to_max_length": cut,
             "left_out": split.left_out,
         },
-        quality={name: quality(trainer, encoded[name], pairs) for name, pairs in measured.items()},
+        quality=figures,
         settings=arguments,
         seconds=seconds,
         examples=trainer.state.global_step * args.train_batch_size * args.world_size,
     )
-
-
-def quality(trainer: Trainer, encoded: Dataset, pairs: list[Pair]) -> dict[str, Any]:
-    """Measure accuracy (%), on all pairs and on those of each label."""
-    prediction = trainer.predict(encoded)
-    found = np.asarray(prediction.predictions).argmax(axis=-1)
-    figures: dict[str, Any] = {"accuracy": accuracy(prediction)["accuracy"], "pairs": len(pairs)}
-    for i, label in enumerate(LABELS):
-        of_label = found[prediction.label_ids == i]
-        figures[label] = {"accuracy": round(100 * float((of_label == i).mean()), 2), "pairs": len(of_label)}
-    return figures
 
 
 if __name__ == "__main__":

@@ -25,15 +25,8 @@ from bleurt_repro.datasets_builders.models import find_model, load_tokenizer, qu
 from bleurt_repro.datasets_builders.perturbations.masking import MAX_MASKS, STRATEGIES
 from bleurt_repro.datasets_builders.raw_texts import read_rows
 from bleurt_repro.training.arguments import parse_config
-from bleurt_repro.training.teachers.run import (
-    TeacherArguments,
-    check_output,
-    fingerprint,
-    save_model,
-    set_dropout,
-    train,
-    write_results,
-)
+from bleurt_repro.training.run import check_output, fingerprint, train
+from bleurt_repro.training.teachers.run import TeacherArguments, save_model, set_dropout, write_results
 
 NO_WORD, NO_LABEL = -1, -100
 
@@ -106,7 +99,11 @@ class MaskedLMTrainer(Trainer):
     loss_is_scaled_for_ga = False
 
     def compute_loss(
-        self, model: torch.nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
     ) -> Any:
         """Give the mean cross-entropy of a batch's masks."""
         labels = inputs.pop("labels")
@@ -249,6 +246,8 @@ def main(argv: list[str] | None = None) -> None:
         model=model, args=args, data_collator=masker, train_dataset=data, processing_class=tokenizer
     )
     seconds = train(trainer, args)
+    if not trainer.is_world_process_zero():
+        return
 
     save_model(trainer)
     write_results(

@@ -100,7 +100,14 @@ def sampling_weights(
 
     Returns:
         weights, (pairs,); a pair whose English sentence stands n times in its language has the n-th part.
+
+    Raises:
+        ValueError: for a source that is not there, or if a language has no pair of a weight above 0.
     """
+    sources = {pair.source for pair in pairs}
+    if set(source_weights) - sources:
+        unknown = ", ".join(sorted(set(source_weights) - sources))
+        raise ValueError(f"no source {unknown}; there are {', '.join(sorted(sources))}")
     copies = Counter((pair.language, _letters(pair.english)) for pair in pairs)
     weights = np.empty(len(pairs))
     for i, pair in enumerate(pairs):
@@ -109,6 +116,9 @@ def sampling_weights(
         weights[i] /= copies[pair.language, _letters(pair.english)]
         for word, weight in word_weights.items():
             weights[i] *= weight if word in words else 1.0
+    for language in {pair.language for pair in pairs}:
+        if not any(weights[i] for i, pair in enumerate(pairs) if pair.language == language):
+            raise ValueError(f"every pair of {language} has the weight 0: there is nothing to train on")
     return weights
 
 

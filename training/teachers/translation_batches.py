@@ -76,7 +76,7 @@ def make_examples(
         seed: of what is joined.
     """
     languages = ["en", *sorted({pair.language for pair in pairs})]
-    tags = dict(zip(languages, tokenizer.convert_tokens_to_ids([tag(name) for name in languages]), strict=True))
+    tags = {name: tokenizer.get_vocab()[tag(name)] for name in languages}
     english = _encode([pair.english for pair in pairs], tokenizer)
     other = _encode([pair.target for pair in pairs], tokenizer)
     examples = Examples(max_length)

@@ -26,20 +26,14 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, 
 from bleurt_repro.datasets_builders.raw_texts import read_rows
 from bleurt_repro.datasets_builders.translator import Translator
 from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.run import check_output, fingerprint, train
 from bleurt_repro.training.teachers.parallel_text import (
     ParallelText,
     SentencePair,
     read_parallel_text,
     sampling_weights,
 )
-from bleurt_repro.training.teachers.run import (
-    TeacherArguments,
-    check_output,
-    fingerprint,
-    save_model,
-    train,
-    write_results,
-)
+from bleurt_repro.training.teachers.run import TeacherArguments, save_model, write_results
 from bleurt_repro.training.teachers.tables import parse_pairs, parse_weights
 from bleurt_repro.training.teachers.translation_batches import BatchCollator, Batches, make_examples
 from bleurt_repro.training.teachers.vocabulary import tag, train_vocabulary
@@ -244,6 +238,8 @@ def main(argv: list[str] | None = None) -> None:
         compute_loss_func=smoothed_loss,
     )
     seconds = train(trainer, args)
+    if not trainer.is_world_process_zero():
+        return
 
     folder = save_model(trainer)
     write_results(

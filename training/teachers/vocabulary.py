@@ -66,9 +66,8 @@ def train_vocabulary(texts: Iterable[str], languages: Sequence[str], size: int, 
         (folder / name).write_bytes(model.getvalue())
     vocabulary = {name: i for i, name in enumerate([*names, *tags, PAD])}
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False, indent=1), encoding="utf-8")
-    tokenizer = MarianTokenizer(
-        *(str(folder / name) for name in (*SPM_FILES, "vocab.json")), source_lang="en", model_max_length=512
-    )
+    source, target, vocab = (str(folder / name) for name in (*SPM_FILES, "vocab.json"))
+    tokenizer = MarianTokenizer(source, target, vocab, source_lang="en", model_max_length=512)
     tokenizer.save_pretrained(folder)
     return tokenizer
 
