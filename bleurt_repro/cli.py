@@ -155,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            warnings.showwarning = _show_warning
             app(args=arguments)
     except BrokenPipeError:  # the reader of a pipe has left; what it wanted it has
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

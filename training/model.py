@@ -101,8 +101,9 @@ class PretrainingModel(nn.Module):
         self.heads = nn.ModuleDict({task.name: nn.Linear(encoder.config.hidden_size, task.size) for task in tasks})
         self.dropout = nn.Dropout(getattr(encoder.config, "hidden_dropout_prob", 0.1))
         for task in tasks:
-            nn.init.normal_(self.heads[task.name].weight, std=getattr(encoder.config, "initializer_range", 0.02))
-            nn.init.zeros_(self.heads[task.name].bias)
+            head = self.heads[task.name]
+            nn.init.normal_(head.get_parameter("weight"), std=getattr(encoder.config, "initializer_range", 0.02))
+            nn.init.zeros_(head.get_parameter("bias"))
             self.register_buffer(f"mean_{task.name}", torch.tensor(task.mean), persistent=False)
             # A constant signal has nothing to standardise by; its targets are then all 0.
             std = torch.tensor([value or 1.0 for value in task.std])

@@ -42,7 +42,7 @@ class RunArguments(TrainingArguments):
     save_steps: float = 1_500
     save_total_limit: int | None = 2
     load_best_model_at_end: bool = True
-    remove_unused_columns: bool | None = False
+    remove_unused_columns: bool = False
     report_to: None | str | list[str] = "none"  # the order that HfArgumentParser can read
 
     def __post_init__(self) -> None:

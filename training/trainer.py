@@ -39,9 +39,10 @@ class ScorerTrainer(Trainer):
         """Make the Trainer's optimizer; with `layer_decay` below 1, lower layers take smaller steps."""
         decay = getattr(self.args, "layer_decay", 1.0)
         if decay != 1.0 and self.optimizer is None:
-            kind, options = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            trained: Any = self.model
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
             self.optimizer = kind(
-                layer_groups(self.model, self.args.learning_rate, decay, self.args.weight_decay), **options
+                layer_groups(trained, self.args.learning_rate, decay, self.args.weight_decay), **options
             )
         return super().create_optimizer()
 
@@ -80,7 +81,13 @@ class PretrainingTrainer(ScorerTrainer):
         super().__init__(*args, **kwargs)
         self._task_losses: dict[str, dict[str, list[Tensor]]] = {"": defaultdict(list), "eval_": defaultdict(list)}
 
-    def compute_loss(self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
         """Give the total loss, keeping those of the tasks for the log."""
         outputs = model(**inputs)
         kept = self._task_losses["" if model.training else "eval_"]
