@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from bleurt_repro.cli_data import data_app
-from bleurt_repro.cli_training import PASS_ON, experiment_app, finetune, pretrain
+from bleurt_repro.cli_training import PASS_ON, average, experiment_app, finetune, pretrain
 
 app = typer.Typer(
     help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
@@ -140,6 +140,7 @@ def card(
 
 app.command(context_settings=PASS_ON)(pretrain)
 app.command(context_settings=PASS_ON)(finetune)
+app.command()(average)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

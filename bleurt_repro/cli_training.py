@@ -26,6 +26,18 @@ def finetune(context: typer.Context) -> None:
     finetune_main(context.args)
 
 
+def average(
+    checkpoints: Annotated[list[str], typer.Argument(help="Two or more scorers trained from one encoder.")],
+    output: Annotated[str, typer.Option(help="Folder to write.")],
+    weight: Annotated[list[float] | None, typer.Option(help="One a checkpoint; equal by default.")] = None,
+    dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16.")] = "float32",
+) -> None:
+    """Average the weights of scorers into one."""
+    from bleurt_repro.training.averaging import average_scorers
+
+    average_scorers(checkpoints, output, weight, dtype)
+
+
 @experiment_app.command("agreement")
 def experiment_agreement(
     output: Annotated[str, typer.Option(help="Folder to write results.json and table.md to.")],

@@ -69,7 +69,7 @@ def draw_model_card(
         repo_id=repo_id,
         parameters=f"{sum(weight.numel() for weight in scorer.model.parameters()) / 1e6:.1f} million",
         layout=Layout.from_config(scorer.model.config),
-        training=[_stage(_read(path)) for path in training],
+        training=[stage for path in training for stage in _stages(_read(path))],
         settings_shown=SETTINGS_SHOWN,
         agreement=[_table(results) for results in measured],
         limits={"domain": DOMAIN, "data_terms": DATA_TERMS},
@@ -84,6 +84,19 @@ def _read(path: str | Path) -> dict[str, Any]:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is no results file: {error}") from error
+
+
+def _stages(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give a run as one stage; an average as the runs of its members."""
+    if "average" not in results:
+        return [_stage(results)]
+    stages = []
+    for member in results["average"]:
+        if member["training"] is None:
+            raise ValueError(f"nothing is recorded of the training of {member['checkpoint']}, a member of the average")
+        share = f"weight {member['weight']:.3g} of the average of {len(results['average'])} runs"
+        stages += [{**stage, "summary": f"{stage['summary']}; {share}"} for stage in _stages(member["training"])]
+    return stages
 
 
 def _stage(results: dict[str, Any]) -> dict[str, Any]:
