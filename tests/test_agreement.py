@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bleurt_repro.training.agreement import darr, kendall_tau, pearson_r, spearman_rho, with_interval
 
 

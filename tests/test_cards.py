@@ -6,10 +6,10 @@ import json
 import shutil
 
 import pytest
-from bleurt_repro.hub_cards.cards import draw_model_card
-from bleurt_repro.training.experiments import agreement
 from huggingface_hub import ModelCard
 
+from bleurt_repro.hub_cards.cards import draw_model_card
+from bleurt_repro.training.experiments import agreement
 from tests.test_experiment_agreement import write_ratings
 
 RUN = {

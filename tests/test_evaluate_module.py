@@ -62,8 +62,8 @@ def test_in_memory(tiny_scorer, expected):
 def test_combine(metric, tiny_scorer, expected):
     both = evaluate.combine([metric, evaluate.load(str(SPACE), str(tiny_scorer))], force_prefix=True)
     results = both.compute(predictions=CANDIDATES, references=REFERENCES)
-    assert results["BleurtRepro_0_scores"] == pytest.approx(expected.scores, abs=1e-6)
-    assert results["BleurtRepro_1_scores"] == results["BleurtRepro_0_scores"]
+    assert results["bleurt_repro_0_scores"] == pytest.approx(expected.scores, abs=1e-6)
+    assert results["bleurt_repro_1_scores"] == results["bleurt_repro_0_scores"]
 
 
 def test_two_processes(tiny_scorer, expected, tmp_path):

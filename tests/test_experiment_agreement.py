@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from bleurt_repro.training.experiments.agreement import draw_table, run
 
 REFERENCE = "the cat sat on the mat"

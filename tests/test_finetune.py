@@ -8,10 +8,10 @@ import random
 import evaluate
 import pytest
 import torch
-from bleurt_repro import BleurtScorer
-from bleurt_repro.training.finetune import main
 from safetensors.torch import load_file
 
+from bleurt_repro import BleurtScorer
+from bleurt_repro.training.finetune import main
 from tests.conftest import make_tiny_scorer
 from tests.test_evaluate_module import SPACE
 

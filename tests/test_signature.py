@@ -6,6 +6,7 @@ import hashlib
 import shutil
 
 import pytest
+
 from bleurt_repro import __version__
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.signature import content_hash, file_hash, signature
