@@ -26,6 +26,7 @@ def tokenizer(tmp_path_factory):
         ("the old river was far", {2: ",", 3: "road"}, "the, road was far"),
         ("the old river was far", {2: "rain", 4: "##ing"}, "the rain rivering far"),
         ("rain", {1: "wild"}, "wild"),
+        ("Rain fell on Mars", {1: "wild", 4: "rain"}, "Wild fell on rain"),
     ],
 )
 def test_splice(tokenizer, text, fills, expected):

@@ -23,7 +23,7 @@ def splice(
         decode: turns token ids into text, special tokens included.
 
     Returns:
-        the new text.
+        the new text; it begins with a capital if the original did.
     """
     parts, cursor = [], 0
     # Positions that follow one another have the same difference to their rank.
@@ -31,6 +31,8 @@ def splice(
         run = [position for _, position in group]
         start, end = spans[run[0]][0], spans[run[-1]][1]
         piece, glued = _decode_after(ids, run, decode)
+        if start == 0 and text[:1].isupper():  # models of lower-cased text forget it
+            piece = piece[:1].upper() + piece[1:]
         parts.append(_join(text[cursor:start], piece, glued))
         if piece[-1:].isalnum() and text[end : end + 1].isalnum():
             parts.append(" ")
