@@ -92,5 +92,7 @@ def test_ratings_without_variance_are_refused(tmp_path):
 def test_a_file_of_ranks_without_its_columns(tmp_path):
     path = tmp_path / "ranks.jsonl"
     path.write_text(json.dumps({"reference": "r", "candidate_better": "b"}))
-    with pytest.raises(ValueError, match=r"ranks\.jsonl has no column candidate_worse; found reference, candidate_better"):
+    with pytest.raises(
+        ValueError, match=r"ranks\.jsonl has no column candidate_worse; found reference, candidate_better"
+    ):
         run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"])

@@ -59,7 +59,13 @@ def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, t
 
 def test_a_group_without_weight_and_a_signal_left_out_are_not_learnt(pairs, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
-    words = {"--model": str(start), "--pairs": str(pairs), "--max_steps": "10", "--eval_steps": "10", "--save_steps": "10"}
+    words = {
+        "--model": str(start),
+        "--pairs": str(pairs),
+        "--max_steps": "10",
+        "--eval_steps": "10",
+        "--save_steps": "10",
+    }
     runs = {"all": {}, "less": {"--leave_out": "entailment", "--gamma_automatic_metrics": "0"}}
     for name, changes in runs.items():
         main(options({**STEPS, **words, "--output_dir": str(tmp_path / name)}, changes))
