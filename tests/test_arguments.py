@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import TrainingArguments
 
-from bleurt_repro.training.arguments import find_config, parse_config
+from bleurt_repro.training.arguments import find_config, parse_config, run_script
 
 
 @dataclass
@@ -159,3 +159,18 @@ def test_the_trainers_arguments(config, tmp_path: Path) -> None:
     (args,) = parse_config((TrainingArguments,), ["--config", path, "--output_dir", str(tmp_path), "--use_cpu"])
     assert (args.learning_rate, args.max_steps, args.lr_scheduler_kwargs) == (3e-5, -1, {"num_cycles": 2})
     assert args.use_cpu and not args.bf16
+
+
+def test_scripts_end_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def main() -> None:
+        raise ValueError("no\n  good")
+
+    monkeypatch.setattr("sys.argv", ["/somewhere/translator.py"])
+    monkeypatch.delenv("BLEURT_REPRO_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as stopped:
+        run_script(main)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == "translator: error: no good\n"
+    monkeypatch.setenv("BLEURT_REPRO_DEBUG", "1")
+    with pytest.raises(ValueError, match="no"):
+        run_script(main)

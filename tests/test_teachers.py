@@ -132,6 +132,7 @@ class TestMaskedLM:
             (["--train_file", "absent.txt"], FileNotFoundError, "absent.txt"),
             (["--model", "./absent"], FileNotFoundError, "encoder: there is no folder ./absent"),
             (["--mask_rate", "1"], ValueError, "unknown option --mask_rate"),
+            (["--max_length", "65"], ValueError, "max_length 65 is more than the 64 tokens that"),
         ],
     )
     def test_errors(self, encoder: Path, text_file: Path, tmp_path: Path, more, error, message: str) -> None:
@@ -159,7 +160,7 @@ def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def entailment_options(encoder: Path, pairs_file: Path, output: Path, *more: str) -> list[str]:
     options = f"--model {encoder} --pairs_file {pairs_file} --output_dir {output} --held_out_pairs 20"
-    options += " --held_out_source own --test_sources hard --learning_rate 3e-3 --num_train_epochs 15"
+    options += " --held_out_source own --test_sources hard --learning_rate 3e-3 --num_train_epochs 15 --max_length 64"
     return [*options.split(), *FAST, *more]
 
 

@@ -11,8 +11,9 @@ import argparse
 import difflib
 import importlib.resources
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -62,6 +63,20 @@ def parse_config(dataclass_types: Sequence[type], argv: Sequence[str]) -> tuple[
     if parsed[-1]:
         raise ValueError(f"unexpected {parsed[-1][0]!r}: settings are given as --key value")
     return parsed[: len(dataclass_types)]
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Run a script; input errors end in one line and exit code 2, as they do on the package's command line.
+
+    With BLEURT_REPRO_DEBUG=1 in the environment they end in a traceback.
+    """
+    try:
+        main()
+    except (TypeError, ValueError, OSError) as error:
+        if os.environ.get("BLEURT_REPRO_DEBUG"):
+            raise
+        sys.stderr.write(f"{Path(sys.argv[0]).stem}: error: {' '.join(str(error).split())}\n")
+        sys.exit(2)
 
 
 def find_config(name: str) -> Path:

@@ -28,10 +28,10 @@ from transformers import (
     set_seed,
 )
 
-from bleurt_repro.datasets_builders.models import find_model, load_tokenizer, quiet_transformers
-from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.datasets_builders.models import find_model, quiet_transformers
+from bleurt_repro.training.arguments import parse_config, run_script
 from bleurt_repro.training.run import check_output, fingerprint, train
-from bleurt_repro.training.teachers.run import TeacherArguments, save_model, set_dropout, write_results
+from bleurt_repro.training.teachers.run import TeacherArguments, open_tokenizer, save_model, set_dropout, write_results
 from bleurt_repro.training.teachers.tables import parse_weights, read_table
 
 COLUMNS = ("source", "split", "label", "premise", "hypothesis")
@@ -200,7 +200,7 @@ def main(argv: list[str] | None = None) -> None:
 
     split = split_pairs(read_table(arguments.pairs_file, COLUMNS), arguments, args.seed)
     folder = find_model(arguments.model, "encoder")
-    tokenizer = load_tokenizer(folder)
+    tokenizer = open_tokenizer(folder, arguments.max_length)
     data, cut = encode(split.train, tokenizer, arguments.max_length)
     measured = {"held_out": split.held_out, **split.tests}
     encoded = {name: encode(pairs, tokenizer, arguments.max_length)[0] for name, pairs in measured.items()}
@@ -228,24 +228,18 @@ def main(argv: list[str] | None = None) -> None:
     )
     seconds = train(trainer, args)
     figures = {name: quality(trainer, encoded[name]) for name in measured}
-    if not trainer.is_world_process_zero():
-        return
 
-    save_model(trainer)
-    write_results(
-        trainer,
-        data={
+    if trainer.is_world_process_zero():
+        save_model(trainer)
+        read = {
             "files": fingerprint([arguments.pairs_file]),
             "train_pairs": dict(Counter(pair["source"] for pair in split.train)),
             "cut_to_max_length": cut,
             "left_out": split.left_out,
-        },
-        quality=figures,
-        settings=arguments,
-        seconds=seconds,
-        examples=trainer.state.global_step * args.train_batch_size * args.world_size,
-    )
+        }
+        examples = trainer.state.global_step * args.train_batch_size * args.world_size
+        write_results(trainer, read, figures, arguments, seconds, examples)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -21,12 +21,12 @@ import torch
 from datasets import Dataset
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase, Trainer, set_seed
 
-from bleurt_repro.datasets_builders.models import find_model, load_tokenizer, quiet_transformers
+from bleurt_repro.datasets_builders.models import find_model, quiet_transformers
 from bleurt_repro.datasets_builders.perturbations.masking import MAX_MASKS, STRATEGIES
 from bleurt_repro.datasets_builders.raw_texts import read_rows
-from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.arguments import parse_config, run_script
 from bleurt_repro.training.run import check_output, fingerprint, train
-from bleurt_repro.training.teachers.run import TeacherArguments, save_model, set_dropout, write_results
+from bleurt_repro.training.teachers.run import TeacherArguments, open_tokenizer, save_model, set_dropout, write_results
 
 NO_WORD, NO_LABEL = -1, -100
 
@@ -161,14 +161,22 @@ def read_texts(arguments: MaskedLMArguments, seed: int) -> tuple[list[str], list
 
 
 def encode(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
-    """Tokenize texts: input_ids, word (of each token, -1 for special tokens) and length."""
+    """Tokenize texts: input_ids, word (of each token, -1 for special tokens), length, and whether the text was cut."""
+
+    def cut(row: list[int]) -> list[int]:
+        return row if len(row) <= max_length else row[: max_length - 1] + row[-1:]  # the last token ends the text
 
     def encode_batch(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
-        encoded = tokenizer(batch["text"], truncation=True, max_length=max_length)
+        encoded = tokenizer(batch["text"], verbose=False)
         words = [
             [NO_WORD if word is None else word for word in encoded.word_ids(i)] for i in range(len(batch["text"]))
         ]
-        return {"input_ids": encoded["input_ids"], "word": words, "length": [len(row) for row in words]}
+        return {
+            "input_ids": [cut(ids) for ids in encoded["input_ids"]],
+            "word": [cut(row) for row in words],
+            "length": [min(len(row), max_length) for row in words],
+            "cut": [len(row) > max_length for row in words],
+        }
 
     return Dataset.from_dict({"text": texts}).map(
         encode_batch, batched=True, remove_columns=["text"], keep_in_memory=True, desc="tokenize"
@@ -231,7 +239,7 @@ def main(argv: list[str] | None = None) -> None:
     set_seed(args.seed)
 
     texts, held_out_texts, left_out = read_texts(arguments, args.seed)
-    tokenizer = load_tokenizer(find_model(arguments.model, "encoder"))
+    tokenizer = open_tokenizer(find_model(arguments.model, "encoder"), arguments.max_length)
     if not tokenizer.is_fast or tokenizer.mask_token_id is None:
         raise ValueError(
             f"{arguments.model} needs a fast tokenizer with a mask token to become a masked language model"
@@ -246,26 +254,20 @@ def main(argv: list[str] | None = None) -> None:
         model=model, args=args, data_collator=masker, train_dataset=data, processing_class=tokenizer
     )
     seconds = train(trainer, args)
-    if not trainer.is_world_process_zero():
-        return
 
-    save_model(trainer)
-    write_results(
-        trainer,
-        data={
+    if trainer.is_world_process_zero():
+        save_model(trainer)
+        figures = masked_accuracy(model, held_out, masker, args.seed, args.per_device_eval_batch_size)
+        read = {
             "files": fingerprint([arguments.train_file]),
             "train_texts": len(data),
             "held_out_texts": len(held_out),
+            "cut_to_max_length": sum(data["cut"]),
             "left_out": left_out,
-        },
-        quality={
-            "masked_accuracy": masked_accuracy(model, held_out, masker, args.seed, args.per_device_eval_batch_size)
-        },
-        settings=arguments,
-        seconds=seconds,
-        examples=trainer.state.global_step * args.train_batch_size * args.world_size,
-    )
+        }
+        examples = trainer.state.global_step * args.train_batch_size * args.world_size
+        write_results(trainer, read, {"masked_accuracy": figures}, arguments, seconds, examples)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

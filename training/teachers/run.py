@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 from transformers import Trainer, TrainingArguments
 
+from bleurt_repro.datasets_builders.models import load_tokenizer
 from bleurt_repro.metric.atomic import write_text
 from bleurt_repro.training.run import RESULTS, plain, versions
 
@@ -42,6 +43,20 @@ class TeacherArguments(TrainingArguments):
         if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
             self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
         super().__post_init__()
+
+
+def open_tokenizer(folder: Path, max_length: int) -> Any:
+    """Open an encoder's tokenizer.
+
+    Raises:
+        ValueError: if the encoder does not read so many tokens.
+    """
+    tokenizer = load_tokenizer(folder)
+    if max_length > tokenizer.model_max_length:
+        raise ValueError(
+            f"max_length {max_length} is more than the {tokenizer.model_max_length} tokens that {folder.name} reads"
+        )
+    return tokenizer
 
 
 def set_dropout(model: torch.nn.Module, probability: float | None) -> None:

@@ -25,7 +25,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, 
 
 from bleurt_repro.datasets_builders.raw_texts import read_rows
 from bleurt_repro.datasets_builders.translator import Translator
-from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.arguments import parse_config, run_script
 from bleurt_repro.training.run import check_output, fingerprint, train
 from bleurt_repro.training.teachers.parallel_text import (
     ParallelText,
@@ -160,6 +160,16 @@ def read_copied_texts(arguments: TranslatorArguments, seed: int) -> list[str]:
     return [texts[i] for i in order[: arguments.copied_texts] if texts[i]]
 
 
+def weigh(pairs: list[SentencePair], arguments: TranslatorArguments) -> np.ndarray:
+    """Give how often each pair is drawn, relative to the others."""
+    return sampling_weights(
+        pairs,
+        parse_weights(arguments.source_weights, "source_weights"),
+        parse_weights(arguments.word_weights, "word_weights"),
+        arguments.length_power,
+    )
+
+
 def measure(folder: Path, test: list[SentencePair]) -> dict[str, Any]:
     """Translate the test pairs greedily, both ways, as back-translation will.
 
@@ -200,17 +210,12 @@ def main(argv: list[str] | None = None) -> None:
     )
     check_output(args)
     set_seed(args.seed)
-    files = parse_pairs(arguments.parallel_files, "parallel_files")
+    folder, files = Path(args.output_dir), parse_pairs(arguments.parallel_files, "parallel_files")
 
     text = read_parallel_text(files)
     copied = read_copied_texts(arguments, args.seed)
-    tokenizer = open_tokenizer(text, copied, list(files), arguments, Path(args.output_dir), args.seed)
-    weights = sampling_weights(
-        text.train,
-        parse_weights(arguments.source_weights, "source_weights"),
-        parse_weights(arguments.word_weights, "word_weights"),
-        arguments.length_power,
-    )
+    weights = weigh(text.train, arguments)
+    tokenizer = open_tokenizer(text, copied, list(files), arguments, folder, args.seed)
     examples = make_examples(
         text.train,
         weights,
@@ -221,12 +226,8 @@ def main(argv: list[str] | None = None) -> None:
         max_length=arguments.max_length,
         seed=args.seed,
     )
-    batches = Batches(
-        examples,
-        count=args.max_steps * args.gradient_accumulation_steps * args.train_batch_size * args.world_size,
-        batch_tokens=arguments.batch_tokens,
-        seed=args.seed,
-    )
+    in_a_step = args.gradient_accumulation_steps * args.train_batch_size * args.world_size
+    batches = Batches(examples, args.max_steps * in_a_step, arguments.batch_tokens, args.seed)
     model = build_model(arguments, tokenizer)
 
     trainer = Trainer(
@@ -238,24 +239,17 @@ def main(argv: list[str] | None = None) -> None:
         compute_loss_func=smoothed_loss,
     )
     seconds = train(trainer, args)
-    if not trainer.is_world_process_zero():
-        return
 
-    folder = save_model(trainer)
-    write_results(
-        trainer,
-        data={
+    if trainer.is_world_process_zero():
+        save_model(trainer)
+        data = {
             "files": fingerprint([*files.values(), *filter(None, [arguments.copied_file])]),
             "train_pairs": dict(Counter(f"{pair.language} {pair.source}" for pair in text.train)),
             "left_out": {**text.left_out, "too long": examples.too_long},
             "drawn": batches.drawn,
-        },
-        quality=measure(folder, text.test),
-        settings=arguments,
-        seconds=seconds,
-        examples=batches.drawn.total(),
-    )
+        }
+        write_results(trainer, data, measure(folder, text.test), arguments, seconds, batches.drawn.total())
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)
