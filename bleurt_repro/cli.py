@@ -127,6 +127,7 @@ def card(
     training: Annotated[list[str] | None, typer.Option(help="results.json of a training run; repeatable.")] = None,
     agreement: Annotated[list[str] | None, typer.Option(help="results.json of an experiment; repeatable.")] = None,
     repo_id: Annotated[str | None, typer.Option(help="Where it will be published, org/name.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Where the commands that make it stand.")] = None,
 ) -> None:
     """Draw a checkpoint's card from results files."""
     from pathlib import Path
@@ -134,7 +135,9 @@ def card(
     from bleurt_repro.hub_cards.cards import draw_model_card
     from bleurt_repro.metric.atomic import write_text
 
-    text = draw_model_card(checkpoint, training=training or [], agreement=agreement or [], repo_id=repo_id)
+    text = draw_model_card(
+        checkpoint, training=training or [], agreement=agreement or [], repo_id=repo_id, recipe=recipe
+    )
     write_text(Path(checkpoint) / "README.md", text)
 
 

@@ -30,6 +30,7 @@ def draw_model_card(
     training: Sequence[str | Path] = (),
     agreement: Sequence[str | Path] = (),
     repo_id: str | None = None,
+    recipe: str | None = None,
 ) -> str:
     """Draw a checkpoint's card.
 
@@ -38,6 +39,7 @@ def draw_model_card(
         training: results.json of each stage of training, in order.
         agreement: results.json of agreement experiments that hold a row of this checkpoint.
         repo_id: where it will be published.
+        recipe: where the commands that make it stand, a link or a sentence.
 
     Returns:
         Markdown with metadata, `model-index` included; what no file says is "not measured" or "not recorded".
@@ -67,6 +69,7 @@ def draw_model_card(
         template_path=str(TEMPLATES / "model_card.md"),
         name=name,
         repo_id=repo_id,
+        recipe=recipe,
         parameters=f"{sum(weight.numel() for weight in scorer.model.parameters()) / 1e6:.1f} million",
         layout=Layout.from_config(scorer.model.config),
         training=[stage for path in training for stage in _stages(_read(path))],
