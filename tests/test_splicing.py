@@ -17,7 +17,7 @@ def tokenizer(tmp_path_factory):
     ("text", "fills", "expected"),
     [
         ("Heavy RAIN fell.", {2: "winter"}, "Heavy winter fell."),
-        ("Heavy  RAIN\tfell.", {1: "wild"}, "wild  RAIN\tfell."),
+        ("Heavy  RAIN\tfell.", {1: "wild"}, "Wild  RAIN\tfell."),
         ("He wrote (born in 1950).", {4: "was"}, "He wrote (was in 1950)."),
         ("He wrote (born in 1950).", {3: "the"}, "He wrote the born in 1950)."),
         ("rain, rain", {2: "was"}, "rain was rain"),
@@ -26,7 +26,7 @@ def tokenizer(tmp_path_factory):
         ("the old river was far", {2: ",", 3: "road"}, "the, road was far"),
         ("the old river was far", {2: "rain", 4: "##ing"}, "the rain rivering far"),
         ("rain", {1: "wild"}, "wild"),
-        ("Rain fell on Mars", {1: "wild", 4: "rain"}, "Wild fell on rain"),
+        ("Rain was far", {1: "wild", 3: "new"}, "Wild was new"),
     ],
 )
 def test_splice(tokenizer, text, fills, expected):
