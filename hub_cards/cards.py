@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ def draw_model_card(
     folder = Path(folder)
     scorer = BleurtScorer(str(folder), device="cpu")
     measured = [_read(path) for path in agreement]
+    stages = [stage for path in training for stage in _stages(_read(path))]
     name = folder.resolve().name
     data = ModelCardData(
         language="en",
@@ -72,8 +74,8 @@ def draw_model_card(
         recipe=recipe,
         parameters=f"{sum(weight.numel() for weight in scorer.model.parameters()) / 1e6:.1f} million",
         layout=Layout.from_config(scorer.model.config),
-        training=[stage for path in training for stage in _stages(_read(path))],
-        settings_shown=SETTINGS_SHOWN,
+        training=stages,
+        settings=_settings_table(stages),
         agreement=[_table(results) for results in measured],
         limits={"domain": DOMAIN, "data_terms": DATA_TERMS},
         license=LICENSE,
@@ -119,6 +121,12 @@ def _stage(results: dict[str, Any]) -> dict[str, Any]:
     return {"title": "Fine-tuning" if kind == "ratings" else "Pre-training", "summary": summary, "settings": settings}
 
 
+def _settings_table(stages: Sequence[dict[str, Any]]) -> str:
+    lines = [["setting", *(str(number) for number in range(1, len(stages) + 1))], ["---"] * (len(stages) + 1)]
+    lines += [[key, *(str(stage["settings"].get(key, "")) for stage in stages)] for key in SETTINGS_SHOWN]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
 def _row(results: dict[str, Any], signature: str) -> dict[str, Any]:
     """Find the checkpoint's row by its content hash: a name may have moved on to other weights."""
     content = _hash(signature)
@@ -140,8 +148,8 @@ def _eval_results(results: dict[str, Any], signature: str) -> list[EvalResult]:
         EvalResult(
             task_type="text-classification",
             task_name="agreement with human ratings",
-            dataset_type=Path(results["data"]["file"]).stem,
-            dataset_name=results["data"]["file"],
+            dataset_type=re.sub(r"\W+", "-", results["title"].lower()),
+            dataset_name=results["title"],
             dataset_config=group,
             metric_type=measure,
             metric_value=round(figure["value"], 4),
