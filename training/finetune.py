@@ -19,8 +19,12 @@ from bleurt_repro.metric.layout import CONFIG_KEY, Layout
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from datasets import Dataset
+    from torch import Tensor
     from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.modeling_outputs import SequenceClassifierOutput
 
 
 @dataclass
@@ -41,8 +45,14 @@ class RatingArguments:
     export_dtype: str = field(
         default="float32", metadata={"help": "Of the stored weights: float32, bfloat16, float16."}
     )
+    loss: str = field(default="regression", metadata={"help": "regression (BLEURT, section 3), or ranking."})
+    ranking_clip: bool = field(
+        default=True, metadata={"help": "Cut predictions to 0..1 in the ranking loss, as the official release does."}
+    )
 
     def __post_init__(self) -> None:
+        if self.loss not in ("regression", "ranking"):
+            raise ValueError(f"loss must be regression or ranking, found {self.loss!r}")
         if self.export_dtype not in ("float32", "bfloat16", "float16"):
             raise ValueError(f"export_dtype must be float32, bfloat16 or float16, found {self.export_dtype!r}")
 
@@ -66,6 +76,22 @@ def agreement(prediction: EvalPrediction) -> dict[str, float]:
     if np.ptp(scores) == 0:  # a model may be so at the start: no agreement, but no reason to end the run
         return {"kendall_tau": 0.0, "pearson_r": 0.0}
     return {"kendall_tau": kendall_tau(scores, ratings), "pearson_r": pearson_r(scores, ratings)}
+
+
+def loss_function(ratings: RatingArguments) -> Callable[..., Tensor] | None:
+    """Give the loss for the Trainer to take; None for the model's own, squared error."""
+    if ratings.loss == "regression":
+        return None
+
+    from bleurt_repro.training.ranking import RANKING_RANGE, ranking_loss
+
+    clip = RANKING_RANGE if ratings.ranking_clip else None
+
+    def compute(outputs: SequenceClassifierOutput, labels: Tensor, **_: Any) -> Tensor:
+        assert outputs.logits is not None
+        return ranking_loss(outputs.logits.float().squeeze(-1), labels, clip)
+
+    return compute
 
 
 def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -163,6 +189,7 @@ def main(arguments: list[str] | None = None) -> None:
         eval_dataset=data["validation"],
         processing_class=tokenizer,
         compute_metrics=agreement,
+        compute_loss_func=loss_function(ratings),
     )
     seconds = train(trainer, args)
 

@@ -2,10 +2,12 @@
 
     bleurt-repro pretrain --model ENCODER --pairs FOLDER --output_dir OUT
     bleurt-repro pretrain --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT [--resume]
+    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT
     torchrun --nproc_per_node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
 
 ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made. OUT becomes
-the checkpoint that `bleurt-repro finetune --model OUT` starts from, with results.json and curves.png beside it.
+the checkpoint that `bleurt-repro finetune --model OUT` starts from, with results.json and curves.png beside it. A grid
+searches the weights of the groups of signals: see `gamma_grid`.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class PairArguments:
     gamma_likelihood: float = field(default=1.0, metadata={"help": "Weight of the four likelihoods."})
     gamma_classification: float = field(default=1.0, metadata={"help": "Weight of entailment and flag."})
     leave_out: list[str] = field(default_factory=list, metadata={"help": "Signals not to learn, for ablations."})
+    grid: str | None = field(default=None, metadata={"help": "YAML file of weights to search (see gamma_grid.py)."})
 
     def gammas(self, groups: set[str]) -> dict[str, float]:
         """Give the weights of the groups that are there."""
@@ -88,7 +91,12 @@ def main(arguments: list[str] | None = None) -> None:
     from bleurt_repro.training.run import check_output, train, write_results
     from bleurt_repro.training.trainer import PretrainingTrainer
 
-    data, args = parse_config((PairArguments, PretrainingArguments), sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    data, args = parse_config((PairArguments, PretrainingArguments), words)
+    if data.grid:
+        from bleurt_repro.training.gamma_grid import search
+
+        return search(data.grid, words)
     check_output(args)
     set_seed(args.seed)
 

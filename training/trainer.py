@@ -24,6 +24,7 @@ class ScorerTrainer(Trainer):
         super().__init__(*args, **kwargs)
         # Our losses are means over pairs: unlike language models', they are yet to be divided among accumulated batches.
         self.model_accepts_loss_kwargs = False
+        self.loss_is_scaled_for_ga = False
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Do one step, and stop if the loss is no finite number."""
