@@ -76,6 +76,7 @@ def make_tiny_scorer(
     labels: int = 1,
     spread: float = 0.3,
     dropout: float = 0.1,
+    width: int = 32,
 ) -> Path:
     """A scorer of two narrow layers with random weights, by default so wide that its scores differ."""
     import torch
@@ -88,7 +89,7 @@ def make_tiny_scorer(
     tokenizer = make_tiny_tokenizer(folder)
     config = BertConfig(
         vocab_size=len(tokenizer),
-        hidden_size=32,
+        hidden_size=width,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,

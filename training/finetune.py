@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.export import prepare_scorer, save_scorer
     from bleurt_repro.training.inputs import PairCollator, encode_texts
-    from bleurt_repro.training.run import check_output, train, write_results
+    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, write_results
     from bleurt_repro.training.trainer import ScorerTrainer
 
     words = sys.argv[1:] if arguments is None else arguments
@@ -194,8 +194,9 @@ def main(arguments: list[str] | None = None) -> None:
     seconds = train(trainer, args)
 
     if trainer.is_world_process_zero():
-        save_scorer(model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
-        write_results(trainer, ratings, _provenance(ratings, data), seconds)
+        with naming_a_full_disk(args.output_dir):
+            save_scorer(model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
+            write_results(trainer, ratings, _provenance(ratings, data), seconds)
 
 
 def _provenance(ratings: RatingArguments, data: dict[str, Dataset]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.inputs import PairCollator, encode_texts
     from bleurt_repro.training.model import TARGET, PretrainingModel, export_scorer, read_tasks
-    from bleurt_repro.training.run import check_output, train, write_results
+    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, write_results
     from bleurt_repro.training.trainer import PretrainingTrainer
 
     words = sys.argv[1:] if arguments is None else arguments
@@ -126,8 +126,9 @@ def main(arguments: list[str] | None = None) -> None:
     seconds = train(trainer, args)
 
     if trainer.is_world_process_zero():
-        export_scorer(model, tokenizer, layout, args.output_dir)
-        write_results(trainer, data, _provenance(data, record, train_pairs, held_pairs), seconds)
+        with naming_a_full_disk(args.output_dir):
+            export_scorer(model, tokenizer, layout, args.output_dir)
+            write_results(trainer, data, _provenance(data, record, train_pairs, held_pairs), seconds)
 
 
 def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import platform
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, Traini
 from transformers.trainer_callback import ExportableState
 
 RESULTS = "results.json"
+# Bytes below which a disk counts as full when writing to it failed.
+ROOM = 2**20
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
     "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay bf16 max_steps "
@@ -117,18 +122,54 @@ def check_output(args: Any) -> None:
         )
 
 
+@contextlib.contextmanager
+def naming_a_full_disk(folder: str | Path) -> Iterator[None]:
+    """Turn what the libraries raise when the disk is full, often of another kind and name, into one clear error.
+
+    Args:
+        folder: that is written to.
+
+    Raises:
+        OSError: if the disk is full; it names the last whole checkpoint, which stays.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # torch's own writer says nothing of space: look at the disk.
+        if "No space left" not in str(error) and shutil.disk_usage(folder).free >= ROOM:
+            raise
+        found, _ = last_checkpoint(Path(folder))
+        rest = f"{found.name} is whole: make room and add --resume" if found else "nothing was saved yet: make room"
+        raise OSError(errno.ENOSPC, f"the disk of {folder} is full; {rest}") from error
+
+
 def train(trainer: Trainer, args: Any) -> float:
     """Train, from the last whole checkpoint if `args.resume` asks for it and there is one.
 
     Returns:
         seconds of training, those of earlier sessions included.
+
+    Raises:
+        ValueError: if the checkpoint to go on from is of a model of another size.
+        OSError: if the disk is full.
     """
     checkpoint, seconds = last_checkpoint(Path(args.output_dir)) if args.resume else (None, 0.0)
     stopwatch = Stopwatch(seconds)
     trainer.add_callback(stopwatch)
     if patience := getattr(args, "early_stopping", 0):
         trainer.add_callback(EarlyStoppingCallback(patience))
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    with naming_a_full_disk(args.output_dir):
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except RuntimeError as error:
+            if checkpoint is None or "size mismatch" not in str(error):
+                raise
+            raise ValueError(
+                f"{checkpoint} is of a model of another size than the one given now: give the --model that the run "
+                "began with, or choose another --output_dir"
+            ) from error
     return stopwatch.seconds
 
 

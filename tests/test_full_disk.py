@@ -1,0 +1,71 @@
+"""A full disk, and a checkpoint of another size: one clear error each, and what was saved stays."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import subprocess
+
+import pytest
+
+from bleurt_repro.training.finetune import main
+from bleurt_repro.training.run import last_checkpoint, naming_a_full_disk
+from tests.conftest import make_tiny_scorer
+from tests.test_finetune import options, ratings  # noqa: F401
+
+STEPS = {"--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disable_tqdm": "true"}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, whose size the test sets."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("a small file system can be mounted by root only")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def resize(folder, size):
+    subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True)
+
+
+def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):  # noqa: F811
+    start = make_tiny_scorer(tmp_path / "start", spread=0.05)
+    words = options({"--model": str(start)}, {**ratings, "--output_dir": str(small_disk)}, STEPS)
+    main(words)
+    first = sum(file.stat().st_size for file in (small_disk / "checkpoint-2").iterdir())
+    for path in small_disk.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    resize(small_disk, f"{first * 3 // 2 // 1024}k")
+    with pytest.raises(OSError, match="is full; checkpoint-2 is whole: make room and add --resume") as caught:
+        main(words)
+    assert caught.value.errno == errno.ENOSPC
+    assert last_checkpoint(small_disk)[0] == small_disk / "checkpoint-2"
+    resize(small_disk, "64m")
+    main([*words, "--resume", "true"])
+    assert (small_disk / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), RuntimeError("unexpected pos")])
+def test_whatever_the_libraries_raise(tmp_path, monkeypatch, error):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 100, 0))
+    with pytest.raises(OSError, match="is full; nothing was saved yet"), naming_a_full_disk(tmp_path):
+        raise error
+
+
+def test_other_errors_stay_what_they_are(tmp_path):
+    with pytest.raises(RuntimeError, match="^a bug$"), naming_a_full_disk(tmp_path):
+        raise RuntimeError("a bug")
+
+
+def test_going_on_from_a_model_of_another_size(ratings, tmp_path):  # noqa: F811
+    for name, wide in (("start", 32), ("other", 64)):
+        make_tiny_scorer(tmp_path / name, spread=0.05, width=wide)
+    main(options({"--model": str(tmp_path / "start")}, ratings, STEPS))
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.safetensors")}
+    with pytest.raises(ValueError, match="checkpoint-4 is of a model of another size"):
+        main(options({"--model": str(tmp_path / "other"), "--resume": "true"}, ratings, STEPS))
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.safetensors")}
