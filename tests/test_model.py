@@ -121,7 +121,7 @@ def test_a_gamma_of_no_task_is_an_error():
 def test_the_export_keeps_encoder_and_pooler_and_scores(tmp_path):
     tokenizer = make_tiny_tokenizer(tmp_path / "words")
     model = PretrainingModel(tiny_encoder(len(tokenizer)), TASKS)
-    export_scorer(model, tokenizer, Layout(max_length=48), tmp_path / "out")
+    export_scorer(model.encoder.config, model.state_dict(), tokenizer, Layout(max_length=48), tmp_path / "out")
     weights = load_file(tmp_path / "out" / "model.safetensors")
     for name, value in model.encoder.state_dict().items():
         assert torch.equal(weights[f"bert.{name}"], value), name
@@ -139,5 +139,7 @@ def test_an_encoder_whose_classifier_has_its_own_pooler(tmp_path):
         max_position_embeddings=66, type_vocab_size=1, pad_token_id=0,
     )  # fmt: skip
     model = PretrainingModel(RobertaModel(config), TASKS)
-    export_scorer(model, tokenizer, Layout(max_length=48, separators=2), tmp_path / "out")
+    export_scorer(
+        model.encoder.config, model.state_dict(), tokenizer, Layout(max_length=48, separators=2), tmp_path / "out"
+    )
     assert "classifier.out_proj.weight" in load_file(tmp_path / "out" / "model.safetensors")

@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.export import prepare_scorer, save_scorer
     from bleurt_repro.training.inputs import PairCollator, encode_texts
-    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, write_results
+    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, whole_state, write_results
     from bleurt_repro.training.trainer import ScorerTrainer
 
     words = sys.argv[1:] if arguments is None else arguments
@@ -192,9 +192,13 @@ def main(arguments: list[str] | None = None) -> None:
         compute_loss_func=loss_function(ratings),
     )
     seconds = train(trainer, args)
+    state = whole_state(trainer)
 
     if trainer.is_world_process_zero():
         with naming_a_full_disk(args.output_dir):
+            if trainer.is_fsdp_enabled:  # each process holds a share of `model`: fill a new one
+                model = type(model)(model.config)
+                model.load_state_dict(state)
             save_scorer(model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
             write_results(trainer, ratings, _provenance(ratings, data), seconds)
 

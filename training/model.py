@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from bleurt_repro.metric.layout import Layout
 
@@ -156,12 +156,17 @@ class PretrainingModel(nn.Module):
 
 
 def export_scorer(
-    model: PretrainingModel, tokenizer: PreTrainedTokenizerBase, layout: Layout, folder: str | Path
+    config: PreTrainedConfig,
+    state: Mapping[str, Tensor],
+    tokenizer: PreTrainedTokenizerBase,
+    layout: Layout,
+    folder: str | Path,
 ) -> None:
     """Write what fine-tuning starts from: the encoder and its pooler under a fresh head of one label.
 
     Args:
-        model: after pre-training.
+        config: the encoder's.
+        state: weights of a `PretrainingModel`.
         tokenizer: the encoder's.
         layout: which texts it read, and how long.
         folder: where to.
@@ -170,11 +175,11 @@ def export_scorer(
 
     from bleurt_repro.training.export import prepare_scorer, save_scorer
 
-    config = model.encoder.config
     config.num_labels = 1
     scorer = AutoModelForSequenceClassification.from_config(config)
     body = getattr(scorer, scorer.base_model_prefix)
-    lacking, surplus = body.load_state_dict(model.encoder.state_dict(), strict=False)
+    encoder = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
+    lacking, surplus = body.load_state_dict(encoder, strict=False)
     # A classifier without a pooler of its own kind (RoBERTa's) leaves the encoder's pooler unused.
     if lacking or any("pooler" not in name for name in surplus):
         raise ValueError(f"the encoder does not fit its classifier: lacking {lacking}, left over {surplus}")

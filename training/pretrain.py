@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.inputs import PairCollator, encode_texts
     from bleurt_repro.training.model import TARGET, PretrainingModel, export_scorer, read_tasks
-    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, write_results
+    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, whole_state, write_results
     from bleurt_repro.training.trainer import PretrainingTrainer
 
     words = sys.argv[1:] if arguments is None else arguments
@@ -124,10 +124,11 @@ def main(arguments: list[str] | None = None) -> None:
         processing_class=tokenizer,
     )
     seconds = train(trainer, args)
+    state = whole_state(trainer)
 
     if trainer.is_world_process_zero():
         with naming_a_full_disk(args.output_dir):
-            export_scorer(model, tokenizer, layout, args.output_dir)
+            export_scorer(encoder.config, state, tokenizer, layout, args.output_dir)
             write_results(trainer, data, _provenance(data, record, train_pairs, held_pairs), seconds)
 
 

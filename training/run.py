@@ -11,10 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 RESULTS = "results.json"
 # Bytes below which a disk counts as full when writing to it failed.
@@ -171,6 +174,12 @@ def train(trainer: Trainer, args: Any) -> float:
                 "began with, or choose another --output_dir"
             ) from error
     return stopwatch.seconds
+
+
+def whole_state(trainer: Trainer) -> dict[str, Tensor]:
+    """Give the trained weights, gathered where FSDP shared them out; to be called by every process."""
+    state: dict[str, Tensor] = trainer.accelerator.get_state_dict(trainer.model)
+    return state
 
 
 def fingerprint(paths: Sequence[str]) -> list[dict[str, str]]:
