@@ -26,7 +26,8 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, 
 from bleurt_repro.datasets_builders.raw_texts import read_rows
 from bleurt_repro.datasets_builders.translator import Translator
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.run import check_output, fingerprint, train
+from bleurt_repro.training.run import check_output, fingerprint, last_checkpoint, train
+from bleurt_repro.training.teachers.bilingual_vectors import bilingual_vectors
 from bleurt_repro.training.teachers.parallel_text import (
     ParallelText,
     SentencePair,
@@ -36,7 +37,7 @@ from bleurt_repro.training.teachers.parallel_text import (
 from bleurt_repro.training.teachers.run import TeacherArguments, save_model, write_results
 from bleurt_repro.training.teachers.tables import parse_pairs, parse_weights
 from bleurt_repro.training.teachers.translation_batches import BatchCollator, Batches, make_examples
-from bleurt_repro.training.teachers.vocabulary import tag, train_vocabulary
+from bleurt_repro.training.teachers.vocabulary import encode_texts, tag, train_vocabulary
 
 LABEL_SMOOTHING = 0.1  # "Attention Is All You Need", section 5.4
 
@@ -75,6 +76,9 @@ class TranslatorArguments:
     decoder_layers: int = field(default=2, metadata={"help": "Layers of the decoder."})
     heads: int = field(default=4, metadata={"help": "Attention heads."})
     dropout: float = field(default=0.1, metadata={"help": "0 if no pair is seen more than a few times."})
+    bilingual_start: bool = field(
+        default=True, metadata={"help": "Begin with vectors in which a word lies near its translations."}
+    )
     # Batches
     batch_tokens: int = field(
         default=2_048, metadata={"help": "Most tokens of a batch in one language, with padding."}
@@ -122,6 +126,16 @@ def build_model(arguments: TranslatorArguments, tokenizer: MarianTokenizer) -> M
     model = MarianMTModel(config)
     model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
     return model
+
+
+def start_bilingually(model: MarianMTModel, pairs: list[SentencePair], tokenizer: MarianTokenizer) -> None:
+    """Set the embeddings to `bilingual_vectors`, of the spread that random ones have."""
+    sides = [
+        encode_texts(list(texts), tokenizer) for texts in zip(*((p.english, p.target) for p in pairs), strict=True)
+    ]
+    vectors = torch.from_numpy(bilingual_vectors(*sides, tokenizer.vocab_size, model.config.d_model))
+    with torch.no_grad():
+        model.model.shared.weight.copy_(vectors / vectors.std() * model.config.init_std)
 
 
 def smoothed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
@@ -229,6 +243,8 @@ def main(argv: list[str] | None = None) -> None:
     in_a_step = args.gradient_accumulation_steps * args.train_batch_size * args.world_size
     batches = Batches(examples, args.max_steps * in_a_step, arguments.batch_tokens, args.seed)
     model = build_model(arguments, tokenizer)
+    if arguments.bilingual_start and not last_checkpoint(folder)[0]:
+        start_bilingually(model, text.train, tokenizer)
 
     trainer = Trainer(
         model=model,
