@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from bleurt_repro.cli_data import data_app
-from bleurt_repro.cli_training import PASS_ON, average, experiment_app, finetune, pretrain
+from bleurt_repro.cli_training import PASS_ON, average, calibrate, experiment_app, finetune, pretrain
 
 app = typer.Typer(
     help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
@@ -59,6 +59,9 @@ def score(
         str, typer.Option(help="Embedded or official name, local folder, or Hub id with optional @revision.")
     ] = DEFAULT_CHECKPOINT,
     aggregate: Annotated[str, typer.Option(help="Several references: 'max' or 'mean'.")] = "max",
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Percentiles of human ratings instead of raw scores.")
+    ] = False,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 (default), bfloat16 or float16.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Padded tokens in a batch.")] = None,
@@ -79,6 +82,7 @@ def score(
         output=output,
         as_json=json,
         aggregate=aggregate,
+        calibrated=calibrated,
         scorer_options={
             "checkpoint": checkpoint,
             "device": device,
@@ -87,6 +91,55 @@ def score(
             "progress": progress,
         },
     )
+
+
+@app.command()
+def compare(
+    references: Annotated[
+        list[str],
+        typer.Option(help="Text (a line a segment), CSV, TSV or JSONL; repeatable: one more reference each."),
+    ],
+    candidates: Annotated[list[str], typer.Option(help="Likewise, of one system; once for each system.")],
+    sources: Annotated[str | None, typer.Option(help="Likewise, if the checkpoint reads sources.")] = None,
+    output: Annotated[
+        list[str] | None, typer.Option(help="File to write, .json or .csv (a row a segment); repeatable.")
+    ] = None,
+    show: Annotated[int, typer.Option(min=0, help="How many segments to show, of those that differ most.")] = 5,
+    resamples: Annotated[int, typer.Option(min=1, help="Of the bootstrap.")] = 1000,
+    confidence: Annotated[float, typer.Option(min=0.01, max=0.999, help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    checkpoint: Annotated[str, typer.Option(help="As in `score`.")] = DEFAULT_CHECKPOINT,
+    device: Annotated[str | None, typer.Option(help="As in `score`.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
+) -> None:
+    """Compare systems on one test set: means with intervals, paired tests, where they differ most."""
+    from bleurt_repro.metric.compare_files import compare_files
+    from bleurt_repro.metric.comparison_report import comparison_text
+
+    comparison = compare_files(
+        references=references,
+        candidates=candidates,
+        sources=sources,
+        outputs=output or [],
+        scorer_options={"checkpoint": checkpoint, "device": device, "progress": progress},
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+    typer.echo(comparison_text(comparison, show))
+
+
+@app.command()
+def demo(
+    checkpoint: Annotated[str, typer.Option(help="As in `score`.")] = DEFAULT_CHECKPOINT,
+    port: Annotated[int | None, typer.Option(help="Of this machine; default: the first free one from 7860.")] = None,
+    device: Annotated[str | None, typer.Option(help="As in `score`.")] = None,
+    share: Annotated[bool, typer.Option("--share", help="Make a public link through Gradio's servers.")] = False,
+) -> None:
+    """Open the demo in a browser: score a pair, compare two systems; nothing leaves this machine."""
+    from bleurt_repro.metric.demo.serve import run_demo
+
+    run_demo(checkpoint, port=port, device=device, share=share)
 
 
 @app.command()
@@ -144,6 +197,7 @@ def card(
 app.command(context_settings=PASS_ON)(pretrain)
 app.command(context_settings=PASS_ON)(finetune)
 app.command()(average)
+app.command()(calibrate)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -38,6 +38,20 @@ def average(
     average_scorers(checkpoints, output, weight, dtype)
 
 
+def calibrate(
+    checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint; its config.json is changed.")],
+    ratings: Annotated[str, typer.Option(help="Ratings that it was not trained on: reference, candidate, score.")],
+) -> None:
+    """Fit the map from a checkpoint's scores to percentiles of human ratings, and record it there."""
+    from bleurt_repro.training.calibrate import calibrate as fit_and_record
+
+    fitted = fit_and_record(checkpoint, ratings)
+    typer.echo(
+        f"{checkpoint}: scores {fitted.scores[0]:.2f} to {fitted.scores[-1]:.2f} are percentiles "
+        f"{fitted.percentiles[0]:.0f} to {fitted.percentiles[-1]:.0f} of {fitted.source['ratings']} ratings"
+    )
+
+
 @experiment_app.command("agreement")
 def experiment_agreement(
     output: Annotated[str, typer.Option(help="Folder to write results.json and table.md to.")],

@@ -26,6 +26,7 @@ def score_files(
     as_json: bool,
     aggregate: str,
     scorer_options: dict[str, Any],
+    calibrated: bool = False,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
 
@@ -36,6 +37,7 @@ def score_files(
         as_json: write scores, mean_score, signature and truncated as one object.
         aggregate: as in `BleurtScorer.score`.
         scorer_options: arguments of `BleurtScorer`.
+        calibrated: as in `BleurtScorer.score`.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line.
@@ -43,7 +45,7 @@ def score_files(
     texts = _read(references, candidates, sources, pairs)
     from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
 
-    result = BleurtScorer(**scorer_options).compute(**texts, aggregate=aggregate)
+    result = BleurtScorer(**scorer_options).compute(**texts, aggregate=aggregate, calibrated=calibrated)
     scores = [round(score, DECIMALS) for score in result.scores]
     if as_json:
         written = json.dumps({**dataclasses.asdict(result), "scores": scores}) + "\n"

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.checkpoints import load_checkpoint
 from bleurt_repro.metric.encoding import Encoded, PairEncoder
 from bleurt_repro.metric.signature import content_hash, signature
@@ -59,6 +60,7 @@ class BleurtScorer:
     Attributes:
         model: the `transformers` model.
         tokenizer: its tokenizer.
+        calibration: its map from scores to percentiles of human ratings, or None if it has none.
         signature: what the scores of `score()` with its default aggregation depend on.
 
     Example:
@@ -83,6 +85,7 @@ class BleurtScorer:
         self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
         self.model = loaded.model.to(self.device)  # type: ignore[arg-type]  # its decorator hides the signature
         self.tokenizer = loaded.tokenizer
+        self.calibration = Calibration.from_config(self.model.config)
         self._encoder = PairEncoder(self.tokenizer, self.layout)
 
     @property
@@ -97,6 +100,7 @@ class BleurtScorer:
         candidates: Sequence[str],
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
+        calibrated: bool = False,
     ) -> list[float]:
         """Score each candidate against its reference or references.
 
@@ -105,15 +109,23 @@ class BleurtScorer:
             candidates: the texts to score.
             sources: the texts they were made from, for a checkpoint that reads them.
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
+            calibrated: give, for each score, the percentile that such translations have among human ratings, 0 to 100.
 
         Returns:
             one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1.
 
         Raises:
             TypeError: if a list is a bare string or an item is no string.
-            ValueError: if lengths differ, a candidate has no reference, or sources do not fit the checkpoint.
+            ValueError: if lengths differ, a candidate has no reference, sources do not fit the checkpoint, or it has
+                no calibration and `calibrated` asks for it.
         """
-        return self.compute(references=references, candidates=candidates, sources=sources, aggregate=aggregate).scores
+        return self.compute(
+            references=references,
+            candidates=candidates,
+            sources=sources,
+            aggregate=aggregate,
+            calibrated=calibrated,
+        ).scores
 
     def compute(
         self,
@@ -122,8 +134,14 @@ class BleurtScorer:
         candidates: Sequence[str],
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
+        calibrated: bool = False,
     ) -> ScoringResult:
         """Score as `score()` does, and give the mean, the signature and the number of truncated pairs with it."""
+        if calibrated and self.calibration is None:
+            raise ValueError(
+                f"checkpoint {self.checkpoint} has no calibration: leave calibrated out, or fit one with "
+                "`bleurt-repro calibrate`"
+            )
         if aggregate not in AGGREGATES:
             raise ValueError(f"aggregate must be one of {', '.join(AGGREGATES)}, found {aggregate!r}")
         items, owners = self._items(references, candidates, sources)
@@ -138,8 +156,10 @@ class BleurtScorer:
         for owner, score in zip(owners, scores, strict=True):
             gathered[owner].append(score)
         totals = [AGGREGATES[aggregate](own) for own in gathered]
+        if calibrated and self.calibration is not None:
+            totals = self.calibration(totals)
         mean = sum(totals) / len(totals) if totals else None
-        return ScoringResult(totals, mean, self._signature(aggregate), truncated)
+        return ScoringResult(totals, mean, self._signature(aggregate, calibrated), truncated)
 
     def _items(self, references: Any, candidates: Any, sources: Any) -> tuple[list[tuple[str, ...]], list[int]]:
         """Check the input and give the texts of every pair in the layout's order, each with its candidate's index."""
@@ -211,9 +231,9 @@ class BleurtScorer:
     def _content(self) -> str:
         return content_hash(self.folder)
 
-    def _signature(self, aggregate: str) -> str:
+    def _signature(self, aggregate: str, calibrated: bool = False) -> str:
         dtype = str(self.model.dtype).removeprefix("torch.")
-        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate)
+        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
 
 
 def _device(device: Any) -> torch.device:

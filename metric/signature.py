@@ -49,7 +49,9 @@ def file_hash(path: Path) -> bytes:
     return digest.digest()
 
 
-def signature(checkpoint: str, content: str, layout: Layout, dtype: str, aggregate: str) -> str:
+def signature(
+    checkpoint: str, content: str, layout: Layout, dtype: str, aggregate: str, calibrated: bool = False
+) -> str:
     """Name everything a score depends on in one line.
 
     Args:
@@ -58,6 +60,7 @@ def signature(checkpoint: str, content: str, layout: Layout, dtype: str, aggrega
         layout: what it reads.
         dtype: the arithmetic, such as "float32".
         aggregate: how several references become one score.
+        calibrated: whether scores are percentiles of human ratings; named only then.
     """
     fields = {
         "checkpoint": checkpoint,
@@ -66,6 +69,7 @@ def signature(checkpoint: str, content: str, layout: Layout, dtype: str, aggrega
         "max_length": layout.max_length,
         "dtype": dtype,
         "aggregate": aggregate,
+        **({"scale": "percentile"} if calibrated else {}),
         "version": __version__,
     }
     return "|".join(f"{key}:{value}" for key, value in fields.items())

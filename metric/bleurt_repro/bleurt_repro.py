@@ -36,6 +36,8 @@ Args:
     checkpoint (str, optional): an embedded or official name, a folder, or a Hub id with an optional @revision. May
         also be given as the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
     aggregate (str): with several references, "max" or "mean" of their scores. Default: "max".
+    calibrated (bool): give percentiles of human ratings (0 to 100) instead of raw scores, if the checkpoint has a
+        calibration. Default: False.
     batch_tokens (int, optional): padded tokens in a batch.
     device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
 
@@ -142,6 +144,7 @@ class BleurtRepro(evaluate.Metric):
         sources: list[str] | None = None,
         checkpoint: str | None = None,
         aggregate: str = "max",
+        calibrated: bool = False,
         batch_tokens: int | None = None,
         device: str | None = None,
     ) -> dict[str, Any]:
@@ -151,6 +154,7 @@ class BleurtRepro(evaluate.Metric):
             candidates=check_texts("predictions", predictions),
             sources=sources,
             aggregate=aggregate,
+            calibrated=calibrated,
         )
         return {
             "scores": result.scores,

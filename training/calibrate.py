@@ -1,0 +1,82 @@
+"""Fit a checkpoint's calibration on human ratings it was not trained on, and record it in the checkpoint.
+
+bleurt-repro calibrate FOLDER --ratings validation.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bleurt_repro.metric.calibration import CALIBRATION_KEY, Calibration
+from bleurt_repro.metric.layout import CONFIG_KEY
+
+# Points of the map: one a hundredth of the scores.
+POINTS = 101
+DECIMALS = 4
+
+
+def fit(scores: np.ndarray, ratings: np.ndarray, source: dict[str, Any]) -> Calibration:
+    """Fit by isotonic regression the mean percentile of the ratings at each score.
+
+    Args:
+        scores: of a checkpoint, (n,).
+        ratings: of people, (n,).
+        source: to record with it.
+
+    Raises:
+        ValueError: if there are fewer than 100 ratings, or one side does not vary.
+    """
+    from scipy.optimize import isotonic_regression
+    from scipy.stats import rankdata
+
+    if len(ratings) < 100 or np.ptp(ratings) == 0 or np.ptp(scores) == 0:
+        raise ValueError(
+            f"a calibration needs at least 100 ratings, with different ratings and scores among them; found "
+            f"{len(ratings)}, {len(np.unique(ratings))} and {len(np.unique(scores))} different"
+        )
+    percentiles = 100 * (rankdata(ratings) - 0.5) / len(ratings)
+    different, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    means = np.bincount(place, percentiles) / counts
+    fitted = isotonic_regression(means, weights=counts).x
+    # One of a hundred scores each, and the means of what was fitted between them.
+    points = np.unique(np.round(np.quantile(different, np.linspace(0, 1, POINTS)), DECIMALS))
+    values = np.maximum.accumulate(np.round(np.interp(points, different, fitted), DECIMALS))
+    return Calibration(tuple(points.tolist()), tuple(values.tolist()), source)
+
+
+def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
+    """Score ratings with a checkpoint, fit its calibration, and write it to the checkpoint's config.json.
+
+    Args:
+        checkpoint: a folder; it is changed, and with it the hash in its signature.
+        ratings: file of reference, candidate, score (and source), best of texts that were not trained on.
+
+    Returns:
+        the calibration.
+
+    Raises:
+        FileNotFoundError: if the checkpoint is no folder.
+        ValueError: as `fit`, or as the ratings' reader.
+    """
+    from bleurt_repro.datasets_builders.rating_files import rating_records
+    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.metric.scorer import BleurtScorer
+    from bleurt_repro.training.run import fingerprint
+
+    config_file = Path(checkpoint) / "config.json"
+    if not config_file.is_file():
+        raise FileNotFoundError(f"{checkpoint} must be a checkpoint's folder: there is no {config_file}")
+    rows = rating_records(str(ratings))
+    scorer = BleurtScorer(str(checkpoint))
+    texts: dict[str, Any] = {f"{role}s": [row[role] for row in rows] for role in scorer.layout.inputs}
+    scores = scorer.score(**texts)
+    source = {**fingerprint([str(ratings)])[0], "ratings": len(rows)}
+    calibration = fit(np.array(scores), np.array([row["score"] for row in rows], float), source)
+    config = json.loads(config_file.read_text(encoding="utf-8"))
+    config.setdefault(CONFIG_KEY, scorer.layout.to_config())[CALIBRATION_KEY] = calibration.to_config()
+    write_text(config_file, json.dumps(config, indent=2, sort_keys=True) + "\n")
+    return calibration
