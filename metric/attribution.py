@@ -1,11 +1,12 @@
 """Which words of a candidate pull its score up or down: what the score is without each of them.
 
 Leave-one-out erasure (Li, Monroe and Jurafsky, 2016, https://arxiv.org/abs/1612.08220, section 2): the effect of a word
-is the score of the whole candidate minus the score of the candidate without the word. It was chosen over gradient
-methods because it asks nothing of a model but scores, so that it holds for any checkpoint, with sources and with
-several references, and because the number means what it says: it depends on no baseline input and no number of steps.
-It costs one more pair for each word. Its limits: words that say the same hide each other, since without one the other
-still says it; and the shortened candidate may be ungrammatical, which itself costs some points.
+is the score of the whole candidate minus the score of the candidate without the word. It was chosen over integrated
+gradients (https://arxiv.org/abs/1703.01365) because it asks nothing of a model but scores, so that it holds for any
+checkpoint, with sources and with several references, and because the number means what it says: it depends on no
+baseline input and no number of steps. It costs one more pair for each word. Its limits: words that say the same hide
+each other, since without one the other still says it; and a word that grammar needs may seem better than it is, since
+the candidate without it loses points of its own.
 """
 
 from __future__ import annotations

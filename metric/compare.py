@@ -177,7 +177,7 @@ def _tests(
     names: list[str], scores: NDArray[np.float64], means: NDArray[np.float64], confidence: float
 ) -> list[PairedTest]:
     return [
-        paired_test((names[i], names[j]), (scores[i], scores[j]), means[:, [i, j]], confidence)  # type: ignore[arg-type]
+        paired_test((names[i], names[j]), (scores[i], scores[j]), means[:, [i, j]], confidence)
         for i, j in itertools.combinations(range(len(names)), 2)
     ]
 

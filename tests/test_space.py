@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 
 import pytest
 from huggingface_hub import RepoCard
@@ -11,7 +10,6 @@ from huggingface_hub import RepoCard
 from bleurt_repro import BleurtScorer
 from tests.test_evaluate_module import SPACE
 
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 CAT = "The cat sat on the mat."
 
 
@@ -30,29 +28,15 @@ def test_the_folder_is_a_space():
     assert (SPACE / f"{SPACE.name}.py").is_file() and (SPACE / "requirements.txt").read_text().strip()
 
 
-def test_the_demo_scores_as_the_scorer_does(app):
-    rows, note = app.score(f"{CAT}\nA cat was on a mat.", f"{CAT}\nIt rains.")
-    expected = BleurtScorer().compute(references=[[CAT, "A cat was on a mat."]] * 2, candidates=[CAT, "It rains."])
-    assert [row[0] for row in rows] == [CAT, "It rains."]
-    assert [row[1] for row in rows] == pytest.approx(expected.scores, abs=1e-3)
-    assert expected.signature in note
-
-
-def test_nothing_to_score_is_said(app):
-    import gradio
-
-    with pytest.raises(gradio.Error, match="at least one reference and one candidate"):
-        app.score("  ", "something")
-
-
-def test_the_demo_answers_its_client(app):
+def test_the_app_is_the_demo_with_the_embedded_checkpoint(app):
     from gradio_client import Client
 
-    _, url, _ = app.demo.launch(prevent_thread_lock=True, quiet=True)
+    from bleurt_repro.metric.demo.serve import serve
+
+    url = serve(app.demo, prevent_thread_lock=True, quiet=True)
     try:
-        table, note = Client(url, verbose=False).predict(CAT, CAT, api_name="/score")
+        result = Client(url, verbose=False).predict(CAT, CAT, api_name="/score")
     finally:
         app.demo.close()
-    assert table["headers"] == ["candidate", "score"]
-    assert table["data"][0][1] > 0.5
-    assert "Signature" in note
+    assert result["score"] == pytest.approx(BleurtScorer().score(references=[CAT], candidates=[CAT])[0], abs=1e-5)
+    assert result["signature"].startswith("checkpoint:bleurt-repro-mini|")
