@@ -6,6 +6,7 @@ import pytest
 from sacrebleu import sentence_bleu, sentence_chrf
 
 from bleurt_repro.metric.attribution import attribute
+from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.demo.pair_tab import pair_html, score_pair
 from bleurt_repro.metric.demo.scoring import load_scorer
 
@@ -23,6 +24,16 @@ def test_the_figures_are_those_of_their_sources(scorer):
     assert pair.chrf == pytest.approx(sentence_chrf("the cat sat.", references).score)
     assert [e.text for e in pair.effects] == [e.text for e in attribute(scorer, references, "the cat sat.")]
     assert (pair.truncated, pair.signature) == (False, scorer.signature)
+
+
+def test_a_percentile_is_shown_where_there_is_a_calibration(scorer, monkeypatch):
+    pair = score_pair(scorer, "a cat", "the cat")
+    assert pair.percentile is None and "percentile" not in pair_html(pair, 64)
+    calibration = Calibration((pair.score - 1, pair.score + 1), (20.0, 60.0), {})
+    monkeypatch.setattr(scorer, "calibration", calibration)
+    pair = score_pair(scorer, "a cat", "the cat")
+    assert pair.percentile == pytest.approx(40, abs=1e-3)
+    assert "<b>40</b><span>percentile of human ratings</span>" in pair_html(pair, 64)
 
 
 def test_a_long_pair_is_said_to_be_cut(scorer):

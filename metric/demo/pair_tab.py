@@ -91,7 +91,7 @@ def pair_html(pair: ScoredPair, max_length: int) -> str:
     """
     tiles = [_tile("BLEURT", signed_score(pair.score), "main")]
     if pair.percentile is not None:
-        tiles.append(_tile("of rated texts score lower", f"{pair.percentile:.0f} %"))
+        tiles.append(_tile("percentile of human ratings", f"{pair.percentile:.0f}"))
     tiles += [_tile("sentBLEU, of 100", f"{pair.sentbleu:.1f}"), _tile("chrF, of 100", f"{pair.chrf:.1f}")]
     parts = [f'<div class="tiles">{"".join(tiles)}</div>']
     if pair.truncated:

@@ -24,7 +24,7 @@ def distributions(names: tuple[str, str], scores: tuple[Sequence[float], Sequenc
         scores: of each, one a segment.
     """
     figure, axes = _axes()
-    bins = np.histogram_bin_edges(np.concatenate(scores), bins=min(MOST_BINS, max(5, len(scores[0]) // 4)))
+    bins = np.histogram_bin_edges(np.concatenate(scores), bins=min(MOST_BINS, max(5, len(scores[0]) // 4))).tolist()
     for name, own, colour, line in zip(names, scores, (FIRST_COLOUR, SECOND_COLOUR), ("-", "--"), strict=True):
         mean = float(np.mean(own))
         axes.hist(own, bins, histtype="stepfilled", color=colour, alpha=0.25)

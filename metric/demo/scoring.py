@@ -56,5 +56,5 @@ class ReportingScorer:
 
 
 def percentile(scorer: BleurtScorer, score: float) -> float | None:
-    """Say which share of rated texts, in percent, scores lower; None where the checkpoint has no calibration."""
-    return None
+    """Give the percentile, among human ratings, of what has this score; None where the checkpoint has no calibration."""
+    return None if scorer.calibration is None else scorer.calibration([score])[0]
