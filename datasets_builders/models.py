@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.hub import check_hashes
 from bleurt_repro.metric.quiet import first_line, quiet_transformers
 from bleurt_repro.metric.signature import HASH_DIGITS, file_hash
 
@@ -66,6 +67,7 @@ def _download(name: str, role: str) -> Path:
         ) from error
     except (HfHubHTTPError, ConnectionError) as error:
         raise FileNotFoundError(f"{role}: the Hub did not give {name} ({error}): {NEEDS}") from error
+    check_hashes(folder, repo_id)
     return folder
 
 
