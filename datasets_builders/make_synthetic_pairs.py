@@ -4,7 +4,8 @@
     bleurt-repro data synthetic --input text.txt --output pairs --config paper --num-shards 4 --shard-index 0
     torchrun --nproc_per_node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper
 
-Stopped at any moment and started again, it goes on after the last finished part, and ends with the same bytes.
+Stopped at any moment and started again, it goes on after the last finished part, and ends with the same bytes. With a
+larger `--max-segments` it adds to what is there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bleurt_repro.datasets_builders.synthetic_config import DEFAULT_INPUT, Synth
 from bleurt_repro.datasets_builders.synthetic_summary import summarise
 
 # Raised when the same recipe would give other bytes.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 LIBRARIES = (
     "torch",
     "transformers",
@@ -77,15 +78,16 @@ def make_synthetic_pairs(
             f"{folder} was begun with something else: {change}; numbers may differ in their last digits", stacklevel=2
         )
     work = _Work(config, parts, total, shards, progress)
-    count = 0
+    sizes = []
     for part, members in enumerate(_chunks(segments, config.segments_per_part)):
-        count = part + 1
+        sizes.append(len(members))
         if part % shards == index:
             work.do(part, members)
     work.close()
-    records = [parts.record(part) for part in range(count)]
+    parts.refuse_more_than(len(sizes))
+    records = [parts.record(part, size) for part, size in enumerate(sizes)]
     finished = [record for record in records if record is not None]
-    if len(finished) < count:
+    if len(finished) < len(sizes):
         return None
     signals = finished[0]["signals"]
     return summarise(folder, recipe, signals, finished, segments.rows, segments.skipped)
@@ -110,7 +112,8 @@ def make_recipe(segments: Segments, config: SyntheticConfig) -> dict[str, Any]:
     """Say what decides the data (recipe, input, models), its fingerprint, and the environment."""
     decisive = {
         "format": FORMAT_VERSION,
-        "config": {key: value for key, value in config.to_dict().items() if key != "device"},
+        # neither where it is computed nor where it ends decides what a part holds
+        "config": {key: value for key, value in config.to_dict().items() if key not in ("device", "max_segments")},
         "input": segments.identity(),
         "models": model_identities(config),
     }
@@ -152,7 +155,7 @@ class _Work:
 
     def do(self, part: int, segments: list[Segment]) -> None:
         """Make one part, unless it is done."""
-        if self.parts.record(part) is not None:
+        if self.parts.record(part, len(segments)) is not None:
             self.bar.update(len(segments))
             return
         if self.maker is None:

@@ -125,8 +125,29 @@ class Parts:
         # Another process may be writing the recipe at this moment.
         return [path for path in self.folder.iterdir() if not path.name.startswith(".")]
 
-    def record(self, part: int) -> dict[str, Any] | None:
-        """Give the record of a part that is done; None if it is not, or its file is not the one recorded."""
+    def refuse_more_than(self, count: int) -> None:
+        """Refuse a folder that holds parts beyond the input's: their pairs would be read with the others.
+
+        Raises:
+            ValueError: if there are any.
+        """
+        surplus = [path.name for path in sorted((self.folder / DATA_FOLDER).glob("part-*.parquet"))[count:]]
+        if surplus:
+            raise ValueError(
+                f"output {self.folder} holds {len(surplus)} parts more ({surplus[0]} and on): a set only grows; give "
+                "--max-segments as large as before, or choose a new folder"
+            )
+
+    def record(self, part: int, segments: int) -> dict[str, Any] | None:
+        """Give the record of a part that is done.
+
+        Args:
+            part: its number.
+            segments: how many it must hold; the last part of a smaller set holds fewer and is made again.
+
+        Returns:
+            None if it is not done, or its file is not the one recorded.
+        """
         data, path = self.data_file(part), self.record_file(part)
         if not (data.is_file() and path.is_file()):
             return None
@@ -134,7 +155,8 @@ class Parts:
             record = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             return None
-        whole = record.get("fingerprint") == self.fingerprint and record.get("sha256") == file_hash(data).hex()
+        made = record.get("fingerprint") == self.fingerprint and record.get("segments") == segments
+        whole = made and record.get("sha256") == file_hash(data).hex()
         return record if whole else None
 
     def write(self, part: int, table: Table, record: dict[str, Any]) -> None:

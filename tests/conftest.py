@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 # Tiny models gain nothing from several threads, and lose much where other work keeps the cores busy.
@@ -23,6 +24,10 @@ os.environ.update(
     TOKENIZERS_PARALLELISM="false",
     TQDM_DISABLE="1",
 )
+
+# A busy machine is slow, which is no fault of the code.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"

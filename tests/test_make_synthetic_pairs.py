@@ -157,6 +157,17 @@ def test_a_damaged_part_is_made_again(finished, config, text, tmp_path):
     assert contents(tmp_path) == contents(finished[0])
 
 
+def test_a_set_grows_and_does_not_shrink(finished, config, text, tmp_path):
+    small = config.with_options(max_segments=5)  # a whole part of four, and one more
+    assert make_synthetic_pairs(text, tmp_path, small)["segments"] == 5
+    whole = (tmp_path / "data" / "part-00000.parquet").stat().st_mtime_ns
+    make_synthetic_pairs(text, tmp_path, config)
+    assert contents(tmp_path) == contents(finished[0])
+    assert (tmp_path / "data" / "part-00000.parquet").stat().st_mtime_ns == whole
+    with pytest.raises(ValueError, match="a set only grows"):
+        make_synthetic_pairs(text, tmp_path, config.with_options(max_segments=4))
+
+
 def test_another_recipe_or_text_needs_another_folder(finished, config, text, tmp_path):
     folder, _ = finished
     with pytest.raises(ValueError, match="another recipe .config.seed differ."):

@@ -55,7 +55,7 @@ def finished(tmp_path):
             "skipped": skipped,
         }
         parts.write(number, to_table([unit], [SIGNAL]), facts)
-    records = [parts.record(number) for number in range(2)]
+    records = [parts.record(number, 1) for number in range(2)]
     skipped = [Skipped(2, "duplicate of row 1", "a b"), Skipped(4, "duplicate of row 3", "c d")]
     report = summarise(tmp_path, RECIPE, [SIGNAL], records, 6, skipped)
     return tmp_path, report
@@ -102,6 +102,6 @@ def test_leftovers_of_killed_processes_are_removed(finished):
     assert not list(folder.rglob("*.tmp"))
     leftover = folder / "data" / ".part-00001.parquet.77.tmp"
     leftover.write_bytes(b"half")
-    records = [Parts(folder, "f").record(number) for number in range(2)]
+    records = [Parts(folder, "f").record(number, 1) for number in range(2)]
     summarise(folder, RECIPE, [SIGNAL], records, 6, [])
     assert not leftover.exists()
