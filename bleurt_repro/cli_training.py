@@ -81,3 +81,32 @@ def experiment_agreement(
         title=title,
     )
     typer.echo(agreement.draw_table(results))
+
+
+@experiment_app.command("sanity")
+def experiment_sanity(
+    output: Annotated[str, typer.Option(help="Folder to write results, table, plot and failures to.")],
+    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint to judge; repeatable.")] = None,
+    baselines: Annotated[list[str] | None, typer.Option(help="sentbleu, bleu or chrf++; repeatable.")] = None,
+    pairs: Annotated[
+        str | None, typer.Option(help="Table of type, reference, better, worse; the project's own by default.")
+    ] = None,
+    references: Annotated[
+        str | None, typer.Option(help="Ratings, or one reference a line: check the extremes, too.")
+    ] = None,
+    most_references: Annotated[int, typer.Option(help="How many references to sample.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the sample and the candidates made for it.")] = 0,
+) -> None:
+    """Judge checkpoints and baselines on minimal pairs and at the extremes."""
+    from bleurt_repro.training.experiments import minimal_pairs, sanity, sanity_report
+
+    results = sanity.run(
+        output=output,
+        checkpoints=checkpoint or [],
+        baselines=baselines or [],
+        pairs=pairs or minimal_pairs.TABLE,
+        references=references,
+        most_references=most_references,
+        seed=seed,
+    )
+    typer.echo(sanity_report.draw_table(results))

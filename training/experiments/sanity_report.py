@@ -1,0 +1,146 @@
+"""Write the sanity experiment's results, and draw its table and plot from them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from bleurt_repro.training.curves import COLOURS
+from bleurt_repro.training.experiments.extremes import EMPTY, RATED, UNRELATED
+from bleurt_repro.training.experiments.minimal_pairs import COLUMNS, OVERALL
+
+FAILURE_COLUMNS = ("metric", *COLUMNS, "score_better", "score_worse")
+MARKERS = "osD^vPX*"
+
+
+def write_report(folder: Path, results: dict[str, Any], failures: list[dict[str, Any]]) -> None:
+    """Write results.json, failures.tsv, table.md, sanity.png and sanity.svg.
+
+    Args:
+        folder: where; made if need be.
+        results: of the experiment.
+        failures: one dict a pair judged wrongly, with `FAILURE_COLUMNS`.
+    """
+    from bleurt_repro.metric.atomic import write_bytes, write_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # a tab or line break within a text would break the table
+    lines = [[" ".join(str(failure[name]).split()) for name in FAILURE_COLUMNS] for failure in failures]
+    lines.insert(0, list(FAILURE_COLUMNS))
+    write_text(folder / "failures.tsv", "".join("\t".join(line) + "\n" for line in lines))
+    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")
+    write_text(folder / "table.md", draw_table(results))
+    for form in ("png", "svg"):
+        write_bytes(folder / f"sanity.{form}", draw_plot(results, form))
+
+
+def draw_table(results: dict[str, Any]) -> str:
+    """Draw the Markdown tables of a results file: shares in percent with intervals, a column a metric."""
+    import pandas
+
+    rows = results["rows"]
+    columns = {row["name"]: {name: _share(figure) for name, figure in row["shares"].items()} for row in rows}
+    counts = {name: str(figure["n"]) for name, figure in rows[0]["shares"].items()}
+    table = pandas.DataFrame({"pairs": counts, **columns}).rename(index=_words)
+    bars = {name: f"{100 * bar:.0f} %" for name, bar in results["bars"].items()}
+    parts = [
+        "Pairs in which the better candidate scores higher, in percent [95 % interval]; a tie counts as wrong.\n",
+        table.to_markdown(disable_numparse=True) + "\n",
+        f"Bars: {bars[OVERALL]} overall and {bars['type']} of each type.\n{''.join(map(_verdict, rows))}",
+    ]
+    if "extremes" in rows[0]:
+        parts += _extremes_parts(results)
+    parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in rows))
+    return "\n".join(parts)
+
+
+def draw_plot(results: dict[str, Any], form: str) -> bytes:
+    """Draw the shares with their intervals, a row a type and a mark a metric, and the two bars as lines.
+
+    Args:
+        results: of the experiment.
+        form: "png" or "svg".
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    rows = results["rows"]
+    names = list(rows[0]["shares"])
+    figure = Figure(figsize=(7, 1.4 + 0.42 * len(names)), layout="constrained")
+    axes = figure.add_subplot()
+    for i, row in enumerate(rows):
+        shift = 0.6 * ((i + 0.5) / len(rows) - 0.5)
+        _draw_metric(axes, row, [place + shift for place in range(len(names))], i)
+    for bar, style, title in (("type", ":", "each type"), (OVERALL, "--", "overall")):
+        share = 100 * results["bars"][bar]
+        axes.axvline(share, linestyle=style, color="#444444", linewidth=1, label=f"bar {title}, {share:.0f} %")
+    axes.set_yticks(range(len(names)), [f"{_words(n)} ({rows[0]['shares'][n]['n']})" for n in names])
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 100), xlabel="better candidate scores higher, % of pairs (95 % interval)")
+    axes.grid(axis="x", alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    stream = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "sanity"}):  # the same results give the same file
+        figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
+    return stream.getvalue()
+
+
+def _draw_metric(axes: Any, row: dict[str, Any], places: list[float], i: int) -> None:
+    figures = list(row["shares"].values())
+    shares = [100 * figure["share"] for figure in figures]
+    ends = [
+        [max(100 * (figure["share"] - figure["low"]), 0) for figure in figures],
+        [max(100 * (figure["high"] - figure["share"]), 0) for figure in figures],
+    ]
+    axes.errorbar(
+        shares,
+        places,
+        xerr=ends,
+        fmt=MARKERS[i % len(MARKERS)],
+        color=COLOURS[i % len(COLOURS)],
+        markersize=5,
+        linewidth=1,
+        capsize=2,
+        label=row["name"],
+    )
+
+
+def _extremes_parts(results: dict[str, Any]) -> list[str]:
+    import pandas
+
+    columns: dict[str, dict[str, str]] = {}
+    for row in results["rows"]:
+        found = row["extremes"]
+        cells = {"identical above all others": _share(found["identical_first"])}
+        cells |= {f"identical above {_words(kind)}": _share(figure) for kind, figure in found["against"].items()}
+        for kind in (EMPTY, UNRELATED):
+            cells[f"{kind}: percentile among all, mean (highest)"] = _percentile(found[kind]["all"])
+            cells[f"{kind}: percentile among rated, mean (highest)"] = _percentile(found[kind][RATED])
+        columns[row["name"]] = cells
+    first = results["rows"][0]["extremes"]
+    skipped = "".join(f"; {count} left out: {reason}" for reason, count in first["skipped"].items())
+    made = ", ".join(f"{count} {_words(kind)}" for kind, count in first["candidates"].items())
+    return [
+        f"Extremes, on {first['references']} references of {results['references']['file']}: {made}{skipped}. "
+        "Shares of references, and percentiles of scores, in percent; ties count against the metric.\n",
+        pandas.DataFrame(columns).to_markdown(disable_numparse=True) + "\n",
+    ]
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    below = ", ".join(f"{_words(name)} {100 * row['shares'][name]['share']:.0f}" for name in row["below"])
+    return f"- {row['name']}: {'below in ' + below if below else 'reaches all'}\n"
+
+
+def _share(figure: dict[str, Any]) -> str:
+    return f"{100 * figure['share']:.1f} [{100 * figure['low']:.1f}, {100 * figure['high']:.1f}]"
+
+
+def _percentile(figure: dict[str, float] | None) -> str:
+    return "-" if figure is None else f"{figure['mean']:.2f} ({figure['highest']:.2f})"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
