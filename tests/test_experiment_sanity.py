@@ -222,7 +222,8 @@ def test_references_of_ratings_and_of_plain_text(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("it rains\n\n", "line 2: no reference"), ("it rains\n", "1 references; an unrelated")]
+    ("text", "message"),
+    [("it rains\n\n", "line 2: no reference"), ("it rains\n", "two different references, found 1")],
 )
 def test_faulty_references(tmp_path, text, message):
     (tmp_path / "references.txt").write_text(text)
@@ -304,4 +305,5 @@ def test_extremes_stand_in_results_and_table(tmp_path, monkeypatch):
     drawn = (tmp_path / "out" / "table.md").read_text()
     assert "Extremes, on 3 references of ratings.jsonl: 3 identical" in drawn
     assert "3 left out: rated equal to the reference" in drawn
+    assert re.search(r"empty: in the lowest percent of all +\| 100\.0 ", drawn)
     assert re.search(r"empty: percentile among all, mean \(highest\) +\| 0\.00 \(0\.00\)", drawn)

@@ -85,7 +85,9 @@ def read_references(path: str | Path) -> dict[str, list[str]]:
         if candidate is not None:
             candidates[candidate] = None
     if len(found) < 2:
-        raise ValueError(f"{path}: {len(found)} references; an unrelated candidate takes at least two")
+        raise ValueError(
+            f"{path}: expected at least two different references, found {len(found)}; the unrelated candidates need them"
+        )
     return {reference: list(candidates) for reference, candidates in found.items()}
 
 

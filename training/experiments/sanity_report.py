@@ -78,7 +78,7 @@ def draw_plot(results: dict[str, Any], form: str) -> bytes:
         axes.axvline(share, linestyle=style, color="#444444", linewidth=1, label=f"bar {title}, {share:.0f} %")
     axes.set_yticks(range(len(names)), [f"{_words(n)} ({rows[0]['shares'][n]['n']})" for n in names])
     axes.invert_yaxis()
-    axes.set(xlim=(0, 100), xlabel="better candidate scores higher, % of pairs (95 % interval)")
+    axes.set(xlim=(-2, 102), xlabel="better candidate scores higher, % of pairs (95 % interval)")
     axes.grid(axis="x", alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     stream = io.BytesIO()
@@ -118,9 +118,10 @@ def _extremes_parts(results: dict[str, Any]) -> list[str]:
         for kind in (EMPTY, UNRELATED):
             cells[f"{kind}: percentile among all, mean (highest)"] = _percentile(found[kind]["all"])
             cells[f"{kind}: percentile among rated, mean (highest)"] = _percentile(found[kind][RATED])
+            cells[f"{kind}: in the lowest percent of all"] = f"{100 * found[kind]['all']['in_lowest_percent']:.1f}"
         columns[row["name"]] = cells
     first = results["rows"][0]["extremes"]
-    skipped = "".join(f"; {count} left out: {reason}" for reason, count in first["skipped"].items())
+    skipped = "".join(f"; {count} left out: {_words(reason)}" for reason, count in first["skipped"].items())
     made = ", ".join(f"{count} {_words(kind)}" for kind, count in first["candidates"].items())
     return [
         f"Extremes, on {first['references']} references of {results['references']['file']}: {made}{skipped}. "
