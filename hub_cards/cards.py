@@ -8,21 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.hub_cards.drawing import draw
+from bleurt_repro.hub_cards.stages import settings_table, stages_of
 from bleurt_repro.metric.layout import Layout
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
-TEMPLATES = Path(__file__).parent / "templates"
-SETTINGS_SHOWN = (
-    "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "num_train_epochs", "max_steps",
-    "global_batch_size", "max_length", "bf16", "seed",
-)  # fmt: skip
-LICENSE = "apache-2.0"
-DOMAIN = (
-    "news translated into English, by the ratings it was trained on; elsewhere it is untested unless a table says so."
-)
-DATA_TERMS = "The ratings are those of the WMT shared tasks, given out for research; cite the findings papers of the years used."
+# The Hub's word for a licence that nobody has stated: https://huggingface.co/docs/hub/repositories-licenses
+UNKNOWN = "unknown"
+DOMAIN = "those of the ratings it was trained on; elsewhere it is untested unless a table above says so."
 
 
 def draw_model_card(
@@ -32,6 +27,9 @@ def draw_model_card(
     agreement: Sequence[str | Path] = (),
     repo_id: str | None = None,
     recipe: str | None = None,
+    license: str | None = None,
+    data_terms: str | None = None,
+    domain: str | None = None,
 ) -> str:
     """Draw a checkpoint's card.
 
@@ -41,6 +39,9 @@ def draw_model_card(
         agreement: results.json of agreement experiments that hold a row of this checkpoint.
         repo_id: where it will be published.
         recipe: where the commands that make it stand, a link or a sentence.
+        license: of the weights, by the Hub's name for it.
+        data_terms: on what terms the training data were had, a sentence.
+        domain: which languages and kinds of text it is for, a sentence.
 
     Returns:
         Markdown with metadata, `model-index` included; what no file says is "not measured" or "not recorded".
@@ -48,40 +49,48 @@ def draw_model_card(
     Raises:
         ValueError: if a results file has no row with this checkpoint's content hash.
     """
-    from huggingface_hub import ModelCard, ModelCardData
+    from huggingface_hub import ModelCardData
 
+    from bleurt_repro.metric.checkpoints import embedded_names
     from bleurt_repro.metric.scorer import BleurtScorer
 
     folder = Path(folder)
     scorer = BleurtScorer(str(folder), device="cpu")
     measured = [_read(path) for path in agreement]
-    stages = [stage for path in training for stage in _stages(_read(path))]
+    stages = [stage for path in training for stage in stages_of(_read(path))]
     name = folder.resolve().name
     data = ModelCardData(
         language="en",
-        license=LICENSE,
+        license=license or UNKNOWN,
         library_name="transformers",
         pipeline_tag="text-classification",
         tags=["bleurt", "evaluation", "metric", "regression"],
         model_name=name,
         eval_results=[result for results in measured for result in _eval_results(results, scorer.signature)] or None,
     )
-    card = ModelCard.from_template(
+    return draw(
+        "model_card.md",
         data,
-        template_path=str(TEMPLATES / "model_card.md"),
         name=name,
-        repo_id=repo_id,
+        short_name=repo_id or (name if name in embedded_names() else placeholder(name)),
+        address=repo_id or placeholder(name),
         recipe=recipe,
         parameters=f"{sum(weight.numel() for weight in scorer.model.parameters()) / 1e6:.1f} million",
         layout=Layout.from_config(scorer.model.config),
+        calibration=scorer.calibration,
         training=stages,
-        settings=_settings_table(stages),
+        settings=settings_table(stages),
         agreement=[_table(results) for results in measured],
-        limits={"domain": DOMAIN, "data_terms": DATA_TERMS},
-        license=LICENSE,
+        domain=domain or DOMAIN,
+        data_terms=data_terms,
+        license=license,
         signature=scorer.signature,
     )
-    return str(card)
+
+
+def placeholder(name: str) -> str:
+    """Give what a card calls a checkpoint that is published nowhere yet; publishing puts the Hub id in its place."""
+    return f"path/to/{name}"
 
 
 def _read(path: str | Path) -> dict[str, Any]:
@@ -89,42 +98,6 @@ def _read(path: str | Path) -> dict[str, Any]:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is no results file: {error}") from error
-
-
-def _stages(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give a run as one stage; an average as the runs of its members."""
-    if "average" not in results:
-        return [_stage(results)]
-    stages = []
-    for member in results["average"]:
-        if member["training"] is None:
-            raise ValueError(f"nothing is recorded of the training of {member['checkpoint']}, a member of the average")
-        share = f"weight {member['weight']:.3g} of the average of {len(results['average'])} runs"
-        stages += [{**stage, "summary": f"{stage['summary']}; {share}"} for stage in _stages(member["training"])]
-    return stages
-
-
-def _stage(results: dict[str, Any]) -> dict[str, Any]:
-    """Sum a training run up in words."""
-    data, settings = results["data"], dict(results["settings"])
-    kind = "ratings" if "train_ratings" in data else "pairs"
-    count = data.get("train_ratings", data.get("train_pairs"))
-    best = results["best"]
-    summary = (
-        f"{count:,} {kind}, {results['epochs']:g} epochs, {results['steps']:,} steps in {results['seconds'] / 60:.0f} minutes "
-        f"({results['examples_per_second']:g} a second)"
-    )
-    if best["value"] is not None:
-        summary += (
-            f"; best validation {best['measure'].replace('_', ' ')} {best['value']:.3f} at step {best['step']:,}"
-        )
-    return {"title": "Fine-tuning" if kind == "ratings" else "Pre-training", "summary": summary, "settings": settings}
-
-
-def _settings_table(stages: Sequence[dict[str, Any]]) -> str:
-    lines = [["setting", *(str(number) for number in range(1, len(stages) + 1))], ["---"] * (len(stages) + 1)]
-    lines += [[key, *(str(stage["settings"].get(key, "")) for stage in stages)] for key in SETTINGS_SHOWN]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
 
 
 def _row(results: dict[str, Any], signature: str) -> dict[str, Any]:

@@ -135,6 +135,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:
     return {
         "pairs": {"folder": Path(data.pairs).name, "parts": [part["sha256"] for part in record["parts"]]},
+        "signals": [item["name"] for item in record["signals"] if item["name"] not in data.leave_out],
         "train_pairs": len(train),
         "validation_pairs": len(held),
         "truncated": sum(train["truncated"]),

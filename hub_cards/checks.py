@@ -1,0 +1,150 @@
+"""What must hold of files before they go up: weights that open, no pickles, no secrets, no paths of this machine."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from bleurt_repro.hub_cards.contents import File
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz", ".msgpack", ".h5")
+# The first bytes of a pickle of protocol 2 to 5: https://docs.python.org/3/library/pickle.html
+PICKLE_STARTS = tuple(b"\x80" + bytes([protocol]) for protocol in (2, 3, 4, 5))
+SECRETS = {
+    "a Hugging Face token": rb"\b(?:hf|api_org)_[A-Za-z0-9]{30,}",
+    "a GitHub token": rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50,})",
+    "an API key": rb"\bsk-[A-Za-z0-9_-]{32,}",
+    "an access key": rb"\bAKIA[0-9A-Z]{16}\b",
+    "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+}
+# A path of two levels or more under a folder where people and machines keep their things.
+ROOTS = "home|Users|root|mnt|media|tmp|var|opt|srv|scratch|workspace|work|data|content|kaggle|gpfs|lustre|nfs|private"
+MACHINE_PATH = re.compile(rf"(?<![\w.:/~<>*%$-])/(?:{ROOTS})/[\w.-]+|\b[A-Za-z]:\\\\?(?:Users|Windows)\\".encode())
+TEXTS = (".json", ".md", ".txt", ".py", ".yaml", ".yml", ".toml", ".cfg", ".css")
+# Read for secrets, not for paths: their words are those of the data.
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt")
+DATA = (".jsonl", ".csv", ".tsv")
+
+
+def check_files(files: Sequence[File], left_out: Sequence[str] = ()) -> list[str]:
+    """Look for what should not be published.
+
+    Args:
+        files: to be published.
+        left_out: names that lie beside them; a pickle among them is a fault as well, for who published it would want it.
+
+    Returns:
+        what is wrong, a sentence each; nothing if all is well.
+    """
+    problems = [f"{name} is a pickle by its name, and only safetensors are published: move it away" for name in left_out if name.endswith(PICKLES)]  # fmt: skip
+    for file in files:
+        for check in (_check_pickle, _check_weights, _check_json, _check_wheel, _check_secrets, _check_paths):
+            problems += check(file)
+    return problems
+
+
+def check_model(files: Sequence[File]) -> list[str]:
+    """Look for what a checkpoint cannot do without."""
+    names = {file.path: file for file in files}
+    problems = []
+    if "config.json" not in names:
+        problems.append("there is no config.json")
+    elif "model_type" not in _json_object(names["config.json"]):
+        problems.append("config.json names no model_type")
+    if not any(name.endswith(".safetensors") for name in names):
+        problems.append("there are no weights in safetensors")
+    if not any(name.startswith(("tokenizer", "vocab")) or name.endswith(".model") for name in names):
+        problems.append("there is no tokenizer")
+    return problems
+
+
+def _json_object(file: File) -> dict[str, object]:
+    try:
+        content = json.loads(file.read())
+    except ValueError:
+        return {"model_type": None}  # said elsewhere
+    return content if isinstance(content, dict) else {}
+
+
+def _check_pickle(file: File) -> Iterator[str]:
+    start = next(file.pieces(), b"")[:2]
+    if file.path.endswith(PICKLES) or start in PICKLE_STARTS:
+        yield f"{file.path} is a pickle, and only safetensors are published"
+
+
+def _check_weights(file: File) -> Iterator[str]:
+    if not file.path.endswith(".safetensors") or not isinstance(file.content, Path):
+        return
+    from safetensors import safe_open
+
+    try:
+        with safe_open(file.content, "pt") as weights:
+            for name in weights.keys():  # noqa: SIM118 - no mapping
+                tensor = weights.get_tensor(name)
+                if tensor.is_floating_point() and not tensor.isfinite().all():
+                    yield f"{file.path} has NaN or infinite values in {name}"
+    except Exception as error:  # whatever a damaged file makes the reader raise
+        yield f"{file.path} cannot be opened ({str(error).splitlines()[0]})"
+
+
+def _check_json(file: File) -> Iterator[str]:
+    if file.path.endswith(".json"):
+        try:
+            json.loads(file.read())
+        except ValueError as error:
+            yield f"{file.path} is no JSON ({error})"
+
+
+def _check_wheel(file: File) -> Iterator[str]:
+    if not file.path.endswith(".whl"):
+        return
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.read())) as archive:
+            for name in archive.namelist():
+                if name.endswith(PICKLES):
+                    yield f"{file.path} holds {name}, a pickle"
+    except zipfile.BadZipFile:
+        yield f"{file.path} is no wheel"
+
+
+def _check_secrets(file: File) -> Iterator[str]:
+    if not file.path.endswith(TEXTS + DATA) and "." in Path(file.path).name:
+        return
+    patterns = {kind: re.compile(pattern) for kind, pattern in SECRETS.items()}
+    if token := _own_token():
+        patterns = {"your own token": re.compile(re.escape(token)), **patterns}
+    for kind, pattern in patterns.items():
+        yield from _found(file, pattern.search, f"holds {kind}")
+
+
+def _own_token() -> bytes | None:
+    from huggingface_hub import get_token
+
+    token = get_token()
+    return token.encode() if token else None
+
+
+def _check_paths(file: File) -> Iterator[str]:
+    if not file.path.endswith(TEXTS) or file.path in VOCABULARIES:
+        return
+    own = [re.escape(str(path).encode()) for path in (Path.home(), Path.cwd()) if len(path.parts) > 2]
+    pattern = re.compile(b"|".join([MACHINE_PATH.pattern, *own]))
+    yield from _found(file, pattern.search, "names a path of this machine", show=True)
+    if file.path.endswith(".json"):
+        absolute = re.compile(rb'"/[\w.-]+/[\w./-]+"')
+        yield from _found(file, absolute.search, "names an absolute path", show=True)
+
+
+def _found(
+    file: File, search: Callable[[bytes], re.Match[bytes] | None], what: str, show: bool = False
+) -> Iterator[str]:
+    """Name the first line where something is; a secret itself is not repeated."""
+    for number, line in enumerate(file.read().splitlines(), 1):
+        if match := search(line):
+            shown = f" ({match.group().decode(errors='replace')})" if show else ""
+            yield f"{file.path}, line {number} {what}{shown}"
+            return
