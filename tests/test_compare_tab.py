@@ -10,7 +10,7 @@ from bleurt_repro.metric.bootstrap import PairedTest
 from bleurt_repro.metric.compare import Comparison, Segment, System
 from bleurt_repro.metric.demo.compare_tab import by_segment, compare_two, verdict_html
 from bleurt_repro.metric.demo.plots import differences, distributions
-from bleurt_repro.metric.demo.scoring import load_scorer
+from bleurt_repro.metric.demo.scoring import SharedScorer
 from bleurt_repro.metric.demo.segment_table import segment_table
 
 
@@ -81,12 +81,12 @@ def test_equal_scores_can_be_drawn():
 
 def test_a_comparison_reports_its_progress(tiny_scorer):
     done: list[int] = []
-    scorer = load_scorer(str(tiny_scorer), "cpu")
+    shared = SharedScorer(str(tiny_scorer), "cpu")
     references = [f"the cat {i}" for i in range(130)]
-    comparison = compare_two(scorer, references, (references, references[::-1]), report=done.append)
+    comparison = compare_two(shared, references, (references, references[::-1]), report=done.append)
     assert done == [100, 30, 100, 30]
     assert comparison.systems[0].mean == pytest.approx(
-        scorer.compute(references=references, candidates=references).mean_score, abs=1e-5
+        shared.scorer.compute(references=references, candidates=references).mean_score, abs=1e-5
     )
     first, second = by_segment(comparison)
     assert sum(first) / 130 == pytest.approx(comparison.systems[0].mean)

@@ -16,9 +16,8 @@ from bleurt_repro.metric.demo.highlight import signed
 from bleurt_repro.metric.demo.inputs import read_upload, segments_of, told_to_the_visitor
 from bleurt_repro.metric.demo.limits import IN_WORDS, check_comparison
 from bleurt_repro.metric.demo.plots import differences, distributions
-from bleurt_repro.metric.demo.scoring import ReportingScorer
+from bleurt_repro.metric.demo.scoring import ReportingScorer, SharedScorer
 from bleurt_repro.metric.demo.segment_table import SORT, segment_table
-from bleurt_repro.metric.scorer import BleurtScorer
 from bleurt_repro.metric.segment_files import SUFFIXES
 from bleurt_repro.metric.texts import check_references
 
@@ -51,7 +50,7 @@ EXAMPLE = [
 
 
 def compare_two(
-    scorer: BleurtScorer,
+    shared: SharedScorer,
     references: Sequence[Any],
     candidates: tuple[Sequence[str], Sequence[str]],
     sources: Sequence[str] | None = None,
@@ -60,7 +59,7 @@ def compare_two(
     """Compare systems A and B within the demo's limits.
 
     Args:
-        scorer: what scores.
+        shared: what scores.
         references: one string or list of strings a segment.
         candidates: of A and of B.
         sources: for a checkpoint that reads them.
@@ -71,7 +70,7 @@ def compare_two(
     """
     systems = dict(zip(NAMES, candidates, strict=True))
     check_comparison(check_references(references), systems)
-    return compare(ReportingScorer(scorer, report), references, systems, sources)
+    return compare(ReportingScorer(shared, report), references, systems, sources)
 
 
 def verdict_html(comparison: Comparison) -> str:
@@ -132,17 +131,17 @@ def by_segment(comparison: Comparison) -> tuple[list[float], list[float]]:
     return list(first), list(second)
 
 
-def build_compare_tab(scorer: BleurtScorer) -> None:
+def build_compare_tab(shared: SharedScorer) -> None:
     """Lay the tab out; call it inside a `gr.Tab`."""
     gr.Markdown(f"One segment a line, or files: {', '.join(SUFFIXES)}. {IN_WORDS}")
     with gr.Row():
         inputs = [part for label, role in BOXES for part in _input(label, role)]
-        inputs += _input(*SOURCE_BOX, visible=scorer.layout.reads_sources)
+        inputs += _input(*SOURCE_BOX, visible=shared.scorer.layout.reads_sources)
     with gr.Row():
         button = gr.Button("Compare", variant="primary", elem_id="compare", scale=3)
         example = gr.Button("Fill in an example", elem_id="fill-example", scale=1)
+    verdict = gr.HTML(elem_id="verdict", apply_default_css=False)  # in sight from the start, for the progress
     with gr.Column(visible=False, elem_id="comparison") as shown:
-        verdict = gr.HTML(elem_id="verdict", apply_default_css=False)
         with gr.Row():
             plots = [
                 gr.Plot(show_label=False, elem_id="distributions", min_width=300),
@@ -155,9 +154,10 @@ def build_compare_tab(scorer: BleurtScorer) -> None:
                 gr.DownloadButton("Download JSON", elem_id="download-json"),
             ]
     button.click(
-        _shower(scorer, Path(downloads[0].GRADIO_CACHE)),
+        _shower(shared, Path(downloads[0].GRADIO_CACHE)),
         inputs,
         [shown, verdict, *plots, table, *downloads],
+        show_progress_on=verdict,
         api_visibility="private",
         concurrency_id="compare",
         concurrency_limit=1,
@@ -199,7 +199,7 @@ def _input(label: str, role: str, visible: bool = True) -> list[gr.components.Co
     return [box, upload]
 
 
-def _shower(scorer: BleurtScorer, folder: Path) -> Callable[..., tuple[Any, ...]]:
+def _shower(shared: SharedScorer, folder: Path) -> Callable[..., tuple[Any, ...]]:
     def show(
         reference: str,
         reference_file: str | None,
@@ -217,10 +217,10 @@ def _shower(scorer: BleurtScorer, folder: Path) -> Callable[..., tuple[Any, ...]
                 segments_of(first, first_file, "candidates", "System A"),
                 segments_of(second, second_file, "candidates", "System B"),
             )
-            reads_sources = scorer.layout.reads_sources
+            reads_sources = shared.scorer.layout.reads_sources
             sources = segments_of(source, source_file, "sources", "Source") if reads_sources else None
             report = _reporter(progress, sum(map(len, candidates)))
-            comparison = compare_two(scorer, references, candidates, sources, report)
+            comparison = compare_two(shared, references, candidates, sources, report)
         scores = by_segment(comparison)
         return (
             gr.Column(visible=True),

@@ -14,7 +14,7 @@ from bleurt_repro.metric.demo.api import build_api
 from bleurt_repro.metric.demo.compare_tab import build_compare_tab
 from bleurt_repro.metric.demo.limits import WAITING
 from bleurt_repro.metric.demo.pair_tab import build_pair_tab
-from bleurt_repro.metric.demo.scoring import load_scorer
+from bleurt_repro.metric.demo.scoring import SharedScorer
 from bleurt_repro.metric.scorer import DEFAULT_CHECKPOINT
 
 TITLE = "BLEURT"
@@ -41,15 +41,15 @@ def build_page(checkpoint: str = DEFAULT_CHECKPOINT, device: str | None = None) 
     Raises:
         ValueError: if the checkpoint cannot be loaded.
     """
-    scorer = load_scorer(checkpoint, device)
+    shared = SharedScorer(checkpoint, device)
     with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
         gr.Markdown(INTRODUCTION)
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("One pair"):
-                build_pair_tab(scorer)
+                build_pair_tab(shared)
             with gr.Tab("Compare two systems"):
-                build_compare_tab(scorer)
+                build_compare_tab(shared)
             with gr.Tab("About"):
-                build_about_tab(scorer)
-        build_api(scorer)
+                build_about_tab(shared.scorer)
+        build_api(shared)
     return page.queue(max_size=WAITING)

@@ -12,9 +12,8 @@ from bleurt_repro.metric.attribution import MAX_PIECES, Effect, attribute
 from bleurt_repro.metric.demo.highlight import effects_html, signed
 from bleurt_repro.metric.demo.inputs import lines_of, told_to_the_visitor
 from bleurt_repro.metric.demo.limits import CHARACTERS, REFERENCES, check_pair
-from bleurt_repro.metric.demo.scoring import percentile
+from bleurt_repro.metric.demo.scoring import SharedScorer
 from bleurt_repro.metric.overlap import overlap
-from bleurt_repro.metric.scorer import BleurtScorer
 from bleurt_repro.metric.words import words
 
 # Reference, candidate, source.
@@ -50,11 +49,11 @@ class ScoredPair:
     signature: str
 
 
-def score_pair(scorer: BleurtScorer, reference: str, candidate: str, source: str = "") -> ScoredPair:
+def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str = "") -> ScoredPair:
     """Score a pair in every way that the tab shows.
 
     Args:
-        scorer: what scores.
+        shared: what scores.
         reference: one reference a line; the best counts.
         candidate: the text to score.
         source: what it was made from, for a checkpoint that reads sources.
@@ -66,18 +65,18 @@ def score_pair(scorer: BleurtScorer, reference: str, candidate: str, source: str
     if not references or not candidate.strip():
         raise ValueError("give a reference and a candidate")
     check_pair(references, [candidate, source])
-    read = source if scorer.layout.reads_sources else None
+    read = source if shared.scorer.layout.reads_sources else None
     sources = None if read is None else [read]
-    result = scorer.compute(references=[references], candidates=[candidate], sources=sources)
+    result = shared.compute(references=[references], candidates=[candidate], sources=sources)
     beside = overlap([references], [candidate])
     return ScoredPair(
         candidate=candidate,
         score=result.scores[0],
-        percentile=percentile(scorer, result.scores[0]),
+        percentile=shared.percentile(result.scores[0]),
         sentbleu=beside.mean_sentbleu,
         chrf=beside.chrf,
         truncated=result.truncated > 0,
-        effects=attribute(scorer, references, candidate, read),
+        effects=attribute(shared, references, candidate, read),
         signature=result.signature,
     )
 
@@ -123,7 +122,7 @@ def _legend(pair: ScoredPair) -> str:
     )
 
 
-def build_pair_tab(scorer: BleurtScorer) -> None:
+def build_pair_tab(shared: SharedScorer) -> None:
     """Lay the tab out; call it inside a `gr.Tab`."""
     with gr.Row():
         reference = gr.Textbox(
@@ -147,14 +146,14 @@ def build_pair_tab(scorer: BleurtScorer) -> None:
         info="What the candidate was made from.",
         lines=2,
         max_length=CHARACTERS,
-        visible=scorer.layout.reads_sources,
+        visible=shared.scorer.layout.reads_sources,
     )
     button = gr.Button("Score", variant="primary", elem_id="score")
     result = gr.HTML(elem_id="pair-result", apply_default_css=False)
     gr.Examples(
         EXAMPLES, [reference, candidate, source], label="Examples", visible_columns=[0, 1], api_visibility="private"
     )
-    show = _shower(scorer)
+    show = _shower(shared)
     for event in (button.click, candidate.submit, reference.submit):
         event(
             show,
@@ -166,10 +165,10 @@ def build_pair_tab(scorer: BleurtScorer) -> None:
         )
 
 
-def _shower(scorer: BleurtScorer) -> Callable[[str, str, str], str]:
+def _shower(shared: SharedScorer) -> Callable[[str, str, str], str]:
     def show(reference: str | None, candidate: str | None, source: str | None) -> str:
         with told_to_the_visitor():  # an untouched or hidden box is None
-            pair = score_pair(scorer, reference or "", candidate or "", source or "")
-        return pair_html(pair, scorer.layout.max_length)
+            pair = score_pair(shared, reference or "", candidate or "", source or "")
+        return pair_html(pair, shared.scorer.layout.max_length)
 
     return show

@@ -1,60 +1,86 @@
-"""The demo's scorer: one model for all visitors, progress for long inputs, a percentile where there is one."""
+"""The demo's scorer: one model and one thread for all visitors, who take turns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 
-# Candidates scored between two reports of progress: a few seconds of work.
-CHUNK = 100
+# Candidates scored in one turn: a second or a few of work, after which the next request has its turn.
+TURN = 100
 
 
-def load_scorer(checkpoint: str, device: str | None = None) -> BleurtScorer:
-    """Load the checkpoint that the demo shows, and score once.
+class SharedScorer:
+    """Scores for many visitors at a time.
 
-    The first call sets the tokenizer up; later ones only read, so that requests may share the scorer.
+    All work is done in one thread. Requests take turns of a hundred candidates in it, so that a comparison of thousands
+    does not keep a single pair waiting, and memory stays as it is: each thread that runs a model keeps memory of its own,
+    and Gradio calls from dozens.
+
+    Args:
+        checkpoint, device: as in `BleurtScorer`.
+
+    Attributes:
+        scorer: what scores; call `compute` here in its stead.
     """
-    scorer = BleurtScorer(checkpoint, device=device, progress=False)
-    sources = ["Bonjour."] if scorer.layout.reads_sources else None
-    scorer.compute(references=["Hello."], candidates=["Hello."], sources=sources)
-    return scorer
+
+    def __init__(self, checkpoint: str, device: str | None = None) -> None:
+        self.scorer = BleurtScorer(checkpoint, device=device, progress=False)
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="scoring")
+
+    def compute(
+        self,
+        *,
+        references: Any,
+        candidates: Sequence[str],
+        sources: Sequence[str] | None = None,
+        report: Callable[[int], None] = lambda done: None,
+    ) -> ScoringResult:
+        """Score as `BleurtScorer.compute` does, in turns.
+
+        Args:
+            references, candidates, sources: likewise.
+            report: called after each turn with the number of candidates scored in it.
+        """
+        scores: list[float] = []
+        truncated = 0
+        for start in range(0, len(candidates), TURN):
+            part = slice(start, start + TURN)
+            turn = self._worker.submit(
+                self.scorer.compute,
+                references=references[part],
+                candidates=candidates[part],
+                sources=None if sources is None else sources[part],
+            )
+            result = turn.result()
+            scores += result.scores
+            truncated += result.truncated
+            report(len(result.scores))
+        mean = sum(scores) / len(scores) if scores else None
+        return ScoringResult(scores, mean, self.scorer.signature, truncated)
+
+    def percentile(self, score: float) -> float | None:
+        """Give the percentile, among human ratings, of what has this score; None without a calibration."""
+        return None if self.scorer.calibration is None else self.scorer.calibration([score])[0]
 
 
 @dataclass(frozen=True)
 class ReportingScorer:
-    """A scorer that tells how far it has come.
+    """A shared scorer that tells one visitor how far it has come.
 
     Attributes:
-        scorer: what scores.
-        report: called after each chunk with the number of candidates in it.
+        shared: what scores.
+        report: as in `SharedScorer.compute`.
     """
 
-    scorer: BleurtScorer
+    shared: SharedScorer
     report: Callable[[int], None]
 
     def compute(
         self, *, references: Any, candidates: Sequence[str], sources: Sequence[str] | None = None
     ) -> ScoringResult:
-        """Score as `BleurtScorer.compute` does, in chunks."""
-        scores: list[float] = []
-        truncated, signature = 0, self.scorer.signature
-        for start in range(0, len(candidates), CHUNK):
-            part = slice(start, start + CHUNK)
-            result = self.scorer.compute(
-                references=references[part],
-                candidates=candidates[part],
-                sources=None if sources is None else sources[part],
-            )
-            scores += result.scores
-            truncated += result.truncated
-            self.report(len(result.scores))
-        mean = sum(scores) / len(scores) if scores else None
-        return ScoringResult(scores, mean, signature, truncated)
-
-
-def percentile(scorer: BleurtScorer, score: float) -> float | None:
-    """Give the percentile, among human ratings, of what has this score; None where the checkpoint has no calibration."""
-    return None if scorer.calibration is None else scorer.calibration([score])[0]
+        """Score as `SharedScorer.compute` does."""
+        return self.shared.compute(references=references, candidates=candidates, sources=sources, report=self.report)

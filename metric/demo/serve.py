@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def serve(page: Blocks, **options: Any) -> str:
     from bleurt_repro.metric.demo.limits import FILE_MEGABYTES
     from bleurt_repro.metric.demo.theme import FRAME, STYLE, theme
 
+    warnings.filterwarnings("ignore", message=r".* pairs were longer than")  # the page says it to whom it concerns
     _, address, _ = page.launch(
         theme=theme(),
         css_paths=STYLE,
