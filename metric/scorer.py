@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.batching import batches_by_tokens
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.checkpoints import load_checkpoint
-from bleurt_repro.metric.encoding import Encoded, PairEncoder
+from bleurt_repro.metric.encoding import PairEncoder
+from bleurt_repro.metric.pair_scorer import Forward, PairScorer
 from bleurt_repro.metric.signature import content_hash, signature
 from bleurt_repro.metric.texts import check_references, check_same_length, check_texts
 
 if TYPE_CHECKING:
     import torch
+
+    from bleurt_repro.metric.packed_forward import PackedForward
 
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
@@ -79,14 +81,15 @@ class BleurtScorer:
         progress: bool | None = None,
     ) -> None:
         self.device = _device(device)
-        self._batch_tokens = _batch_tokens(batch_tokens, self.device.type)
         self._progress = progress
         loaded = load_checkpoint(checkpoint, dtype=_dtype(dtype))
         self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
         self.model = loaded.model.to(self.device)  # type: ignore[arg-type]  # its decorator hides the signature
         self.tokenizer = loaded.tokenizer
         self.calibration = Calibration.from_config(self.model.config)
-        self._encoder = PairEncoder(self.tokenizer, self.layout)
+        self._packed: PackedForward | None = None
+        tokens = _batch_tokens(batch_tokens, self.device.type)
+        self._pairs = PairScorer(PairEncoder(self.tokenizer, self.layout), self._choose_forward, tokens)
 
     @property
     def signature(self) -> str:
@@ -186,46 +189,23 @@ class BleurtScorer:
 
     def _score_items(self, items: list[tuple[str, ...]]) -> tuple[list[float], int]:
         """Score each different pair once; give the scores in the items' order and how many items were cut."""
-        unique = {item: i for i, item in enumerate(dict.fromkeys(items))}
-        tokens = self._encoder.tokenize(text for item in unique for text in item)
-        encoded = [self._encoder.encode([tokens[text] for text in item]) for item in unique]
-        scores = self._forward_all(encoded)
-        truncated = sum(encoded[unique[item]].truncated for item in items)
-        return [scores[unique[item]] for item in items], truncated
-
-    def _forward_all(self, encoded: list[Encoded]) -> list[float]:
-        import torch
         from tqdm.auto import tqdm
 
-        batches = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)
-        scores = torch.empty(len(encoded))
         hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
-        done = []  # kept on the device until the end, so that a GPU is never waited for in between
-        with torch.inference_mode(), tqdm(total=len(encoded), desc="score", unit="pair", disable=hidden) as bar:
-            for batch in batches:
-                done.append(self._forward([encoded[i] for i in batch]))
-                bar.update(len(batch))
-            if done:
-                scores[torch.tensor([i for batch in batches for i in batch])] = torch.cat(done).cpu()
-        return scores.tolist()
+        with tqdm(total=len(items), desc="score", unit="pair", disable=hidden) as bar:
+            results = self._pairs.score(items, bar.update)
+        return [result.score for result in results], sum(result.truncated for result in results)
 
-    def _forward(self, pairs: list[Encoded]) -> torch.Tensor:
-        """Run the model on one batch; (pairs,) float32."""
-        import torch
+    def _choose_forward(self) -> Forward:
+        """The exact fast forward pass where it gives what the model's own gives, else the model's own."""
+        from bleurt_repro.metric.packed_forward import PackedForward, can_pack
+        from bleurt_repro.metric.plain_forward import PlainForward
 
-        shape = (len(pairs), max(len(pair.ids) for pair in pairs))
-        ids = torch.full(shape, self.tokenizer.pad_token_id or 0)
-        segments, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
-        for row, pair in enumerate(pairs):
-            length = len(pair.ids)
-            ids[row, :length] = torch.tensor(pair.ids)
-            segments[row, :length] = torch.tensor(pair.segments)
-            mask[row, :length] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask}
-        if getattr(self.model.config, "type_vocab_size", 0) > 1:
-            inputs["token_type_ids"] = segments
-        inputs = {name: tensor.to(self.device, non_blocking=True) for name, tensor in inputs.items()}
-        return self.model(**inputs).logits[:, 0].float()
+        if self.model.training or not can_pack(self.model):
+            return PlainForward(self.model, self.tokenizer.pad_token_id)
+        if self._packed is None or not self._packed.is_current(self.model):
+            self._packed = PackedForward(self.model)
+        return self._packed
 
     @cached_property
     def _content(self) -> str:

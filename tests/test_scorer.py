@@ -56,8 +56,8 @@ def test_permuted_inputs_give_permuted_scores(scorer, pairs):
 
 def test_equal_pairs_are_scored_once(scorer, monkeypatch):
     rows = []
-    forward = scorer._forward
-    monkeypatch.setattr(scorer, "_forward", lambda batch: rows.append(len(batch)) or forward(batch))
+    forward = scorer._choose_forward()
+    monkeypatch.setattr(scorer._pairs, "_forward", lambda: lambda batch: rows.append(len(batch)) or forward(batch))
     scores = scorer.score(references=["a cat", "a dog", "a cat"] * 5, candidates=["cat", "cat", "cat"] * 5)
     assert sum(rows) == 2
     assert scores[0] == scores[2] == scores[12] != scores[1]
@@ -126,7 +126,7 @@ def test_strange_text_is_scored(scorer, text):
 def test_special_tokens_in_text_are_text(scorer):
     scores = scorer.score(references=["cat [SEP] dog"] * 2, candidates=["cat [PAD]", "cat"])
     assert scores[0] != pytest.approx(scores[1], abs=1e-5)
-    assert scorer.tokenizer.sep_token_id not in scorer._encoder.tokenize(["cat [SEP] dog"])["cat [SEP] dog"]
+    assert scorer.tokenizer.sep_token_id not in scorer._pairs.encoder.tokenize(["cat [SEP] dog"])["cat [SEP] dog"]
 
 
 @pytest.mark.parametrize("convert", [list, tuple, iter, lambda texts: __import__("numpy").array(texts)])

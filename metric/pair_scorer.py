@@ -1,0 +1,107 @@
+"""From texts to scores in bulk: each different pair once, in windows, tokenised beside the computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.metric.encoding import Encoded, PairEncoder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bleurt_repro.metric.score_cache import ScoreCache
+
+Item = tuple[str, ...]
+Forward = Callable[[Sequence[Encoded]], "Tensor"]
+# Pairs that are tokenised and sorted by length together: enough that neighbours are of one length, few enough that
+# their tokens take some tens of megabytes.
+WINDOW = 8192
+
+
+class Scored(NamedTuple):
+    """A pair's score, and whether the pair was longer than the checkpoint reads."""
+
+    score: float
+    truncated: bool
+
+
+class PairScorer:
+    """Scores the texts of pairs.
+
+    Args:
+        encoder: makes the model's inputs.
+        forward: gives, at each call to `score`, the function that scores a batch of inputs; (pairs,) float32.
+        batch_tokens: most tokens of a batch, padding included.
+        cache: scores of earlier runs.
+    """
+
+    def __init__(
+        self,
+        encoder: PairEncoder,
+        forward: Callable[[], Forward],
+        batch_tokens: int,
+        cache: ScoreCache | None = None,
+    ) -> None:
+        self.encoder, self.cache = encoder, cache
+        self._forward, self._batch_tokens = forward, batch_tokens
+
+    def score(self, items: Sequence[Item], done: Callable[[int], object] = lambda count: None) -> list[Scored]:
+        """Score each different item once.
+
+        Args:
+            items: the texts of a pair in the layout's order.
+            done: called with the number of items that have been scored since the last call.
+
+        Returns:
+            one result an item, in order.
+        """
+        repeats = dict.fromkeys(items, 0)
+        for item in items:
+            repeats[item] += 1
+        known = self.cache.find(list(repeats)) if self.cache else {}
+        done(sum(repeats[item] for item in known))
+        unknown = [item for item in repeats if item not in known]
+        for window, results in self._windows(unknown, lambda batch: done(sum(repeats[item] for item in batch))):
+            fresh = dict(zip(window, results, strict=True))
+            if self.cache:
+                self.cache.add(fresh)
+            known.update(fresh)
+        return [known[item] for item in items]
+
+    def _windows(
+        self, items: list[Item], done: Callable[[list[Item]], object]
+    ) -> Iterator[tuple[list[Item], list[Scored]]]:
+        """Score window after window, while a thread tokenises the next one (tokenizers leave the interpreter free)."""
+        windows = [items[start : start + WINDOW] for start in range(0, len(items), WINDOW)]
+        if not windows:
+            return
+        forward = self._forward()
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokenize") as thread:
+            upcoming = thread.submit(self._encode, windows[0])
+            for number, window in enumerate(windows, start=1):
+                encoded = upcoming.result()
+                if number < len(windows):
+                    upcoming = thread.submit(self._encode, windows[number])
+                yield window, self._score_encoded(forward, window, encoded, done)
+
+    def _encode(self, items: list[Item]) -> list[Encoded]:
+        tokens = self.encoder.tokenize(text for item in items for text in item)
+        return [self.encoder.encode([tokens[text] for text in item]) for item in items]
+
+    def _score_encoded(
+        self, forward: Forward, items: list[Item], encoded: list[Encoded], done: Callable[[list[Item]], object]
+    ) -> list[Scored]:
+        import torch
+
+        batches = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)
+        computed = []  # kept on the device until the end, so that a GPU is never waited for in between
+        with torch.inference_mode():
+            for batch in batches:
+                computed.append(forward([encoded[i] for i in batch]))
+                done([items[i] for i in batch])
+            gathered = torch.cat(computed).tolist()
+        scores = dict(zip((i for batch in batches for i in batch), gathered, strict=True))
+        return [Scored(scores[i], pair.truncated) for i, pair in enumerate(encoded)]
