@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from bleurt_repro.cli_data import data_app
+from bleurt_repro.cli_publish import card, publish_app
 from bleurt_repro.cli_training import PASS_ON, average, calibrate, experiment_app, finetune, pretrain
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
+app.add_typer(publish_app, name="publish")
 
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 
@@ -174,30 +176,11 @@ def register() -> None:
     typer.echo(f'evaluate.load("bleurt_repro") now reads {path}')
 
 
-@app.command()
-def card(
-    checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint; its README.md is written.")],
-    training: Annotated[list[str] | None, typer.Option(help="results.json of a training run; repeatable.")] = None,
-    agreement: Annotated[list[str] | None, typer.Option(help="results.json of an experiment; repeatable.")] = None,
-    repo_id: Annotated[str | None, typer.Option(help="Where it will be published, org/name.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="Where the commands that make it stand.")] = None,
-) -> None:
-    """Draw a checkpoint's card from results files."""
-    from pathlib import Path
-
-    from bleurt_repro.hub_cards.cards import draw_model_card
-    from bleurt_repro.metric.atomic import write_text
-
-    text = draw_model_card(
-        checkpoint, training=training or [], agreement=agreement or [], repo_id=repo_id, recipe=recipe
-    )
-    write_text(Path(checkpoint) / "README.md", text)
-
-
 app.command(context_settings=PASS_ON)(pretrain)
 app.command(context_settings=PASS_ON)(finetune)
 app.command()(average)
 app.command()(calibrate)
+app.command()(card)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -157,16 +157,3 @@ def data_synthetic(
         typer.echo("This share is done; the last process to finish, or one more run of any, will sum up.")
     else:
         typer.echo(report_text(read_info(output), report))
-
-
-@data_app.command("push-synthetic")
-def data_push_synthetic(
-    folder: Annotated[str, typer.Argument(help="A finished folder of `data synthetic`.")],
-    repo_id: Annotated[str, typer.Argument(help="Dataset repository on the Hub: org/name.")],
-    private: Annotated[bool, typer.Option(help="Make a private repository.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch to push to.")] = None,
-) -> None:
-    """Publish synthetic pairs and their card on the Hub."""
-    from bleurt_repro.datasets_builders.synthetic_pairs import push_synthetic_pairs
-
-    typer.echo(push_synthetic_pairs(folder, repo_id, private, revision))

@@ -140,7 +140,8 @@ in full.
 
 Seed {config["seed"]}; beam {config["beam_size"]}, up to {config["max_masks"]} masks, {config["masks_per_pass"]} filled
 between two runs of the model; words dropped from {config["dropping_rate"]:.0%} of the pairs. `recipe.json` holds all
-options. {sum(info["skipped"].values())} rows of the input or perturbations were left out; `skipped.jsonl` names them.
+options. {sum(info["skipped"].values())} rows of the input or perturbations were left out; `skipped.jsonl`
+in the folder where the pairs were made names them.
 
 ## Limits
 

@@ -1,4 +1,4 @@
-"""Open and publish a set of synthetic pairs that `bleurt-repro data synthetic` has made (BLEURT, section 4)."""
+"""Open a set of synthetic pairs that `bleurt-repro data synthetic` has made (BLEURT, section 4)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from typing import Any
 import datasets
 
 from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
-from bleurt_repro.datasets_builders.parts import DATA_FOLDER, features
+from bleurt_repro.datasets_builders.parts import features
 from bleurt_repro.datasets_builders.synthetic_card import report_text
 from bleurt_repro.datasets_builders.synthetic_config import read_config
 from bleurt_repro.datasets_builders.synthetic_summary import INFO_FILE
 from bleurt_repro.metric.signature import file_hash
 
-__all__ = ["SyntheticPairs", "check_parts", "push_synthetic_pairs", "read_info", "report_text"]
+__all__ = ["SyntheticPairs", "check_parts", "is_finished", "read_info", "report_text"]
 
-# What a published set consists of; records of the work and logs of skipped rows stay at home.
-PUBLISHED = ("README.md", INFO_FILE, "report.json", f"{DATA_FOLDER}/*.parquet")
+
+def is_finished(folder: str | Path) -> bool:
+    """Tell whether a folder holds a finished set."""
+    path = Path(folder) / INFO_FILE
+    return path.is_file() and "parts" in json.loads(path.read_text(encoding="utf-8"))
 
 
 def read_info(folder: str | Path) -> dict[str, Any]:
@@ -116,34 +119,3 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
         for number, file in enumerate(files):
             for row, record in enumerate(pq.read_table(file).to_pylist()):
                 yield f"{number}-{row}", record
-
-
-def push_synthetic_pairs(folder: str | Path, repo_id: str, private: bool = False, revision: str | None = None) -> str:
-    """Publish a finished set with its card on the Hub, so that `load_dataset(repo_id)` opens it.
-
-    Args:
-        folder: the finished set.
-        repo_id: "org/name" of the dataset repository; made if there is none.
-        private: make it a private one.
-        revision: branch to push to; the main one by default.
-
-    Returns:
-        the address of the commit.
-
-    Raises:
-        ValueError: if a part is missing or changed.
-    """
-    from huggingface_hub import HfApi
-
-    info = check_parts(folder)
-    api = HfApi()
-    api.create_repo(repo_id, repo_type="dataset", private=private, exist_ok=True)
-    commit = api.upload_folder(
-        repo_id=repo_id,
-        repo_type="dataset",
-        folder_path=str(folder),
-        allow_patterns=list(PUBLISHED),
-        revision=revision,
-        commit_message=f"Upload {info['pairs']} synthetic pairs",
-    )
-    return str(commit.commit_url)

@@ -18,6 +18,8 @@ PUBLISHED = {
     "dataset": (CARD, "*.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "data/*.parquet", *LICENCES),
     "space": (CARD, "*.py", "*.txt", "*.css", "*.whl", *LICENCES),
 }  # fmt: skip
+# Rows that synthetic pairs were not made of: of no use elsewhere, and perhaps not for others' eyes.
+KEPT_AT_HOME = ("skipped.jsonl",)
 # Files of an earlier version that a loader would take for part of this one: they go when the folder has them no more.
 REPLACED = ("*.safetensors", "*.safetensors.index.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "*.whl")
 
@@ -90,7 +92,7 @@ def gather(kind: str, folder: Path) -> tuple[list[File], list[str]]:
 
 def _is_published(kind: str, name: str) -> bool:
     hidden = any(part.startswith(".") for part in name.split("/"))
-    return not hidden and any(
+    return not (hidden or name in KEPT_AT_HOME) and any(
         fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in PUBLISHED[kind]
     )
 

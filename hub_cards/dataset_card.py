@@ -107,9 +107,10 @@ def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> st
 
     from bleurt_repro.datasets_builders.synthetic_card import card
     from bleurt_repro.datasets_builders.synthetic_pairs import check_parts
+    from bleurt_repro.hub_cards.local_names import shorten_paths
 
     folder = Path(folder)
-    info = check_parts(folder)
+    info = shorten_paths(check_parts(folder))
     text = card(info, json.loads((folder / "report.json").read_text(encoding="utf-8")))
     address = repo_id or placeholder(folder.resolve().name)
     code = f'from datasets import load_dataset\n\nload_dataset("{address}", split="train")'

@@ -1,16 +1,13 @@
-"""Opening and publishing a finished set."""
+"""Opening a finished set."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import huggingface_hub
 import pytest
 from datasets import load_dataset
 
 from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
-from bleurt_repro.datasets_builders.synthetic_pairs import SyntheticPairs, push_synthetic_pairs, read_info
+from bleurt_repro.datasets_builders.synthetic_pairs import SyntheticPairs, read_info
 from tests.tiny_teachers import SENTENCES
 
 
@@ -46,7 +43,7 @@ def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
         SyntheticPairs(data_dir=copy)
     part.unlink()
     with pytest.raises(ValueError, match="part-00001.parquet is missing"):
-        push_synthetic_pairs(copy, "org/pairs")
+        SyntheticPairs(data_dir=copy)
 
 
 def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
@@ -57,21 +54,3 @@ def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
     recipe.write_text(yaml.safe_dump(config.with_options(**tiny_teachers.options()).to_dict()))
     builder = SyntheticPairs(data_dir=tmp_path / "pairs", source=str(folder.parent / "in.txt"), recipe=recipe)
     assert builder.record["parts"] == read_info(folder)["parts"]
-
-
-def test_push_uploads_data_card_and_record(folder, monkeypatch):
-    calls = []
-
-    class Api:
-        def create_repo(self, *arguments, **options):
-            calls.append((arguments, options))
-
-        def upload_folder(self, **options):
-            calls.append(options)
-            return SimpleNamespace(commit_url="https://hub/commit/1")
-
-    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    assert push_synthetic_pairs(folder, "org/pairs", private=True) == "https://hub/commit/1"
-    assert calls[0] == (("org/pairs",), {"repo_type": "dataset", "private": True, "exist_ok": True})
-    assert calls[1]["repo_type"] == "dataset" and calls[1]["folder_path"] == str(folder)
-    assert calls[1]["allow_patterns"] == ["README.md", "dataset_info.json", "report.json", "data/*.parquet"]
