@@ -1,0 +1,70 @@
+#!/bin/sh
+# From text to a scorer of 23 million parameters: teachers, synthetic pairs, pre-training, fine-tuning, figures, card.
+#
+#   DATA=folder WORK=folder sh mini.sh
+#
+# DATA holds wiki.tsv.gz (text in column 3), en-fr.tsv.gz and en-de.tsv.gz (source, split, english, target), nli.tsv.gz
+# (source, split, label, premise, hypothesis), and wmt/ as `bleurt-repro data wmt --data-dir` reads it; see docs/how-to.
+# Everything goes to WORK. Stop it whenever you like and start it again: each step goes on where it was, or is passed over
+# when its results are there. Settings below can be given from outside in the same way as DATA and WORK.
+set -eu
+
+DATA=${DATA:?give the folder of the data, DATA=...}
+WORK=${WORK:?give the folder to work in, WORK=...}
+ENCODER=${ENCODER:-sentence-transformers/all-MiniLM-L6-v2}
+SEGMENTS=${SEGMENTS:-12000}   # about 3.8 pairs each
+SHARDS=${SHARDS:-2}           # processes that make pairs side by side
+PROCESSES=${PROCESSES:-2}     # processes that pre-train together
+SEEDS=${SEEDS:-1 2 3}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+teachers=$WORK/teachers
+mkdir -p "$teachers"
+
+# 1. Teachers (docs/how-to/train-teachers.md)
+[ -f "$teachers/masked_lm/results.json" ] || python -m bleurt_repro.training.teachers.masked_lm \
+    --config teacher_masked_lm --bf16 --model "$ENCODER" --train_file "$DATA/wiki.tsv.gz" --text_column 3 \
+    --output_dir "$teachers/masked_lm" --resume
+[ -f "$teachers/translator/results.json" ] || python -m bleurt_repro.training.teachers.translator \
+    --config teacher_translator --bf16 --parallel_files fr="$DATA/en-fr.tsv.gz" de="$DATA/en-de.tsv.gz" \
+    --source_weights tatoeba=0.7 python-docs=0.5 --word_weights Tom=0.1 \
+    --copied_file "$DATA/wiki.tsv.gz" --copied_column 3 --output_dir "$teachers/translator" --resume
+# sources of entailment pairs whose licence forbids commercial use, and a noisy one, are left out
+[ -f "$teachers/entailment/results.json" ] || python -m bleurt_repro.training.teachers.entailment \
+    --config teacher_entailment --bf16 --model "$ENCODER" --pairs_file "$DATA/nli.tsv.gz" \
+    --held_out_source "mnli-dev(m+mm)" --test_sources breaking-nli \
+    --source_shares "sick(train+?)=0" sick2014=0 joci-train=0 \
+                    "anli-r1-dev(NC)=0" "anli-r2-dev(NC)=0" "anli-r3-dev(NC)=0" \
+    --output_dir "$teachers/entailment" --resume
+
+# 2. Synthetic pairs (docs/how-to/make-synthetic-pairs.md)
+shard=0
+running=
+while [ "$shard" -lt "$SHARDS" ]; do
+    bleurt-repro data synthetic --input "$DATA/wiki.tsv.gz" --column 3 --config small --max-segments "$SEGMENTS" \
+        --masked-lm "$teachers/masked_lm" --translator "$teachers/translator" \
+        --entailment-model "$teachers/entailment" --bertscore-model "$ENCODER" \
+        --output "$WORK/pairs" --num-shards "$SHARDS" --shard-index "$shard" >"$WORK/pairs-$shard.log" 2>&1 &
+    running="$running $!"
+    shard=$((shard + 1))
+done
+for process in $running; do wait "$process"; done
+
+# 3. Pre-training on all signals
+[ -f "$WORK/pretrained/results.json" ] || torchrun --nproc_per_node "$PROCESSES" -m bleurt_repro.training.pretrain \
+    --config pretrain_mini --model "$ENCODER" --pairs "$WORK/pairs" --output_dir "$WORK/pretrained" --resume
+
+# 4. Protocol models: trained on the ratings of 2015-16, tested on 2017, with and without pre-training
+[ -d "$WORK/wmt2017" ] || bleurt-repro data wmt --config-name 2017 --data-dir "$DATA/wmt" --output "$WORK/wmt2017"
+for seed in $SEEDS; do
+    for start in bare pretrained; do
+        model=$WORK/pretrained
+        [ $start = pretrained ] || model=$ENCODER
+        [ -f "$WORK/protocol17/$start-$seed/results.json" ] || bleurt-repro finetune --config finetune_mini \
+            --model "$model" --train_file "$WORK/wmt2017/train.jsonl" --seed "$seed" \
+            --validation_file "$WORK/wmt2017/validation.jsonl" --output_dir "$WORK/protocol17/$start-$seed" --resume
+        set -- "$@" --checkpoint "$WORK/protocol17/$start-$seed"
+    done
+done
+[ -f "$WORK/protocol17/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" "$@" \
+    --title "WMT 2017, to English" --output "$WORK/protocol17"
