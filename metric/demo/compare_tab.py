@@ -12,7 +12,7 @@ import gradio as gr
 
 from bleurt_repro.metric.compare import Comparison, compare
 from bleurt_repro.metric.comparison_report import write_comparison
-from bleurt_repro.metric.demo.highlight import signed
+from bleurt_repro.metric.demo.highlight import unsigned
 from bleurt_repro.metric.demo.inputs import read_upload, segments_of, told_to_the_visitor
 from bleurt_repro.metric.demo.limits import IN_WORDS, check_comparison
 from bleurt_repro.metric.demo.plots import differences, distributions
@@ -32,7 +32,7 @@ ELEMENTS = {
     "System B": "system-b",
     "Source": "compare-source",
 }
-FILE_HEIGHT = 88
+FILE_HEIGHT = 104
 EXAMPLE = [
     "The ferry leaves the island at noon.\nShe planted three apple trees behind the house.\n"
     "The trial was postponed because the witness fell ill.\nNobody expected the small team to win.\n"
@@ -77,7 +77,7 @@ def verdict_html(comparison: Comparison) -> str:
     """Say who is ahead, with the figures of both systems and of their difference."""
     [test] = comparison.tests
     rows = "".join(
-        f"<tr><td>{system.name}</td><td>{signed(system.mean).removeprefix('+')}</td>"
+        f"<tr><td>{system.name}</td><td>{unsigned(system.mean)}</td>"
         f"<td>{_bounds(system.low, system.high)}</td><td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}</td>"
         f"<td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
         for system, wins in zip(comparison.systems, (test.wins, test.losses), strict=True)
@@ -111,18 +111,19 @@ def _verdict(comparison: Comparison) -> str:
     if test.difference == 0:
         return "<b>A and B have the same mean.</b>"
     ahead = test.first if test.difference > 0 else test.second
+    gap = f"{abs(test.difference):.2f}" if abs(test.difference) >= 0.005 else "less than 0.01"
     if test.p_value is None or test.low is None or test.high is None:
-        return f"<b>{ahead} scores higher</b> by {abs(test.difference):.2f}, in a single segment: no test is possible."
+        return f"<b>{ahead} scores higher</b> by {gap}, in a single segment: no test is possible."
     low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
     p_value = f"p = {test.p_value:.3f}" if test.p_value >= 0.001 else "p &lt; 0.001"
     sure = "" if test.p_value < SIGNIFICANT else " This may be chance."
-    return f"<b>{ahead} is ahead by {abs(test.difference):.2f}</b> ({_bounds(low, high)}; {p_value}).{sure}"
+    return f"<b>{ahead} is ahead by {gap}</b> ({_bounds(low, high)}; {p_value}).{sure}"
 
 
 def _bounds(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "\N{EN DASH}"
-    return f"{signed(low).removeprefix('+')} to {signed(high).removeprefix('+')}"
+    return f"{unsigned(low)} to {unsigned(high)}"
 
 
 def by_segment(comparison: Comparison) -> tuple[list[float], list[float]]:
@@ -139,7 +140,7 @@ def build_compare_tab(shared: SharedScorer) -> None:
         inputs += _input(*SOURCE_BOX, visible=shared.scorer.layout.reads_sources)
     with gr.Row():
         button = gr.Button("Compare", variant="primary", elem_id="compare", scale=3)
-        example = gr.Button("Fill in an example", elem_id="fill-example", scale=1)
+        example = gr.Button("Example", elem_id="fill-example", scale=1)
     verdict = gr.HTML(elem_id="verdict", apply_default_css=False)  # in sight from the start, for the progress
     with gr.Column(visible=False, elem_id="comparison") as shown:
         with gr.Row():

@@ -44,6 +44,11 @@ def signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
 
 
+def unsigned(value: float) -> str:
+    """Write a number with a sign only where it is negative."""
+    return signed(value).removeprefix("+")
+
+
 def differences_html(references: Sequence[str], candidate: str) -> str:
     """Show a candidate with the words marked that the reference does not have at their place.
 

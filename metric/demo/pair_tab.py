@@ -9,7 +9,7 @@ from html import escape
 import gradio as gr
 
 from bleurt_repro.metric.attribution import MAX_PIECES, Effect, attribute
-from bleurt_repro.metric.demo.highlight import effects_html, signed
+from bleurt_repro.metric.demo.highlight import effects_html, unsigned
 from bleurt_repro.metric.demo.inputs import lines_of, told_to_the_visitor
 from bleurt_repro.metric.demo.limits import CHARACTERS, REFERENCES, check_pair
 from bleurt_repro.metric.demo.scoring import SharedScorer
@@ -88,7 +88,7 @@ def pair_html(pair: ScoredPair, max_length: int) -> str:
         pair: what was scored.
         max_length: tokens that the checkpoint reads.
     """
-    tiles = [_tile("BLEURT", signed_score(pair.score), "main")]
+    tiles = [_tile("BLEURT", unsigned(pair.score), "main")]
     if pair.percentile is not None:
         tiles.append(_tile("percentile of human ratings", f"{pair.percentile:.0f}"))
     tiles += [_tile("sentBLEU, of 100", f"{pair.sentbleu:.1f}"), _tile("chrF, of 100", f"{pair.chrf:.1f}")]
@@ -101,11 +101,6 @@ def pair_html(pair: ScoredPair, max_length: int) -> str:
     parts += [effects_html(pair.candidate, pair.effects), _legend(pair)]
     parts.append(f'<p class="note signature">{escape(pair.signature)}</p>')
     return "".join(parts)
-
-
-def signed_score(score: float) -> str:
-    """Write a score with a true minus where it is negative."""
-    return signed(score).removeprefix("+")
 
 
 def _tile(name: str, value: str, kind: str = "") -> str:

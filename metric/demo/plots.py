@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from bleurt_repro.metric.demo.highlight import unsigned
+
 # Okabe and Ito's blue and vermilion, which the colour-blind tell apart: https://jfly.uni-koeln.de/color/
 FIRST_COLOUR, SECOND_COLOUR = "#0072B2", "#D55E00"
 SIZE = (5.2, 3.3)
@@ -29,7 +31,7 @@ def distributions(names: tuple[str, str], scores: tuple[Sequence[float], Sequenc
         mean = float(np.mean(own))
         axes.hist(own, bins, histtype="stepfilled", color=colour, alpha=0.25)
         axes.hist(own, bins, histtype="step", color=colour, linestyle=line)
-        axes.axvline(mean, color=colour, linestyle=line, linewidth=2, label=f"{name}, mean {mean:.2f}")
+        axes.axvline(mean, color=colour, linestyle=line, linewidth=2, label=f"{name}, mean {unsigned(mean)}")
     axes.set(xlabel="BLEURT score", ylabel="segments")
     axes.set_title("How the scores lie", loc="left", fontsize=11)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from bleurt_repro.metric.compare import Comparison, Segment
-from bleurt_repro.metric.demo.highlight import differences_html, signed
+from bleurt_repro.metric.demo.highlight import differences_html, signed, unsigned
 
 # Rows on the page; the downloads have all.
 ROWS = 100
@@ -52,8 +52,8 @@ def _row(segment: Segment, names: Sequence[str]) -> str:
     cells = (
         _number(segment.number, str(segment.number)),
         _number(difference, signed(difference), ahead),
-        _number(first, signed(first).removeprefix("+")),
-        _number(second, signed(second).removeprefix("+")),
+        _number(first, unsigned(first)),
+        _number(second, unsigned(second)),
     )
     return f"<tr>{''.join(cells)}<td>{_texts(segment, names)}</td></tr>"
 
