@@ -29,6 +29,7 @@ def compared(difference=0.2, low=0.1, high=0.3, p_value=0.004, truncated=0, segm
         (compared(), "<b>A is ahead by 0.20</b> (0.10 to 0.30; p = 0.004)."),
         (compared(-0.2, -0.3, -0.1, 0.0009), "<b>B is ahead by 0.20</b> (0.10 to 0.30; p &lt; 0.001)."),
         (compared(-0.2, -0.5, 0.1, 0.2), "<b>B is ahead by 0.20</b> (\u22120.10 to 0.50; p = 0.200). This may be chance."),
+        (compared(0.2, -0.01, 0.4, 0.03), "<b>A is ahead by 0.20</b> (\u22120.01 to 0.40; p = 0.030). This may be chance."),
         (compared(0.2, None, None, None), "<b>A scores higher</b> by 0.20, in a single segment: no test is possible."),
         (compared(0.004, -0.1, 0.1, 0.49), "<b>A is ahead by less than 0.01</b> (\u22120.10 to 0.10; p = 0.490). This may be chance."),
         (compared(0.0, 0.0, 0.0, 1.0), "<b>A and B have the same mean.</b>"),

@@ -22,8 +22,9 @@ from bleurt_repro.metric.segment_files import SUFFIXES
 from bleurt_repro.metric.texts import check_references
 
 NAMES = ("A", "B")
-# Below this p, a difference is shown without the remark that it may be chance.
-SIGNIFICANT = 0.05
+# Below this p, a difference is shown without the remark that it may be chance. p is one-sided, and the data choose the
+# side: this is the level at which the 95 % interval of the difference leaves 0 out.
+SIGNIFICANT = 0.025
 BOXES = [("Reference", "references"), ("System A", "candidates"), ("System B", "candidates")]
 SOURCE_BOX = ("Source", "sources")
 ELEMENTS = {
