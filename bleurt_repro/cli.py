@@ -66,6 +66,9 @@ def score(
     ] = False,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 (default), bfloat16 or float16.")] = None,
+    backend: Annotated[
+        str, typer.Option(help="torch (exact), onnx, or onnx-int8 (on CPUs: faster, not exact).")
+    ] = "torch",
     batch_tokens: Annotated[int | None, typer.Option(help="Padded tokens in a batch.")] = None,
     progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
     json: Annotated[
@@ -89,6 +92,7 @@ def score(
             "checkpoint": checkpoint,
             "device": device,
             "dtype": dtype,
+            "backend": backend,
             "batch_tokens": batch_tokens,
             "progress": progress,
         },

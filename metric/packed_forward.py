@@ -58,11 +58,13 @@ class PackedForward:
 
     Args:
         model: a model for which `can_pack` holds.
+        laid_out: whether to copy the weights into oneDNN's layout; by default if they are not too large.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, laid_out: bool | None = None) -> None:
         encoder: Any = getattr(model, ENCODERS[type(model).__name__])
-        laid_out = sum(weight.nbytes for weight in encoder.encoder.parameters()) <= LAID_OUT_BYTES
+        if laid_out is None:
+            laid_out = sum(weight.nbytes for weight in encoder.encoder.parameters()) <= LAID_OUT_BYTES
         self._embeddings = encoder.embeddings
         self._widen = getattr(encoder.encoder, "embedding_hidden_mapping_in", None)  # RemBERT's
         layers = list(encoder.encoder.layer)
@@ -88,18 +90,32 @@ class PackedForward:
         for length, same in groupby(len(pair.ids) for pair in pairs):
             groups.append(Group(start, len(list(same)), length))
             start += groups[-1].pairs * length
-        hidden = self._embed(pairs, groups)
+        ids = torch.tensor([token for pair in pairs for token in pair.ids])
+        segments = torch.tensor([segment for pair in pairs for segment in pair.segments])
+        return self.score(ids, segments, groups)
+
+    def score(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
+        """Score tokens in a row.
+
+        Args:
+            ids: (tokens,) of all pairs, one after the other.
+            segments: (tokens,) segment ids.
+            groups: where the pairs begin and end.
+
+        Returns:
+            (pairs,) float32.
+        """
+        hidden = self._embed(ids, segments, groups)
         for layer in self._layers:
             hidden = layer(hidden, groups)
-        first = torch.cat([torch.arange(group.pairs) * group.length + group.start for group in groups])
+        first = _joined([torch.arange(group.pairs) * group.length + group.start for group in groups])
         pooled = torch.tanh(self._pooler(self._last(hidden, groups, first)))
         return self._classifier(pooled)[:, 0].float()
 
-    def _embed(self, pairs: Sequence[Encoded], groups: Sequence[Group]) -> Tensor:
+    def _embed(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
         """The sum of the three embeddings, normalised; (tokens, hidden)."""
         own = self._embeddings
-        hidden = own.word_embeddings(torch.tensor([token for pair in pairs for token in pair.ids]))
-        hidden += own.token_type_embeddings(torch.tensor([segment for pair in pairs for segment in pair.segments]))
+        hidden = own.word_embeddings(ids) + own.token_type_embeddings(segments)
         positions = own.position_embeddings.weight
         for start, count, length in groups:
             hidden[start : start + count * length].view(count, length, -1).add_(positions[:length])
@@ -140,7 +156,7 @@ class _Layer(_Block):
             query, key, value = own.permute(2, 0, 3, 1, 4)  # each (pairs, heads, length, head size)
             mixed = scaled_dot_product_attention(query, key, value)
             attended.append(mixed.transpose(1, 2).reshape(count * length, -1))
-        return self.after_attention(attended[0] if len(attended) == 1 else torch.cat(attended), hidden)
+        return self.after_attention(_joined(attended), hidden)
 
 
 class _LastLayer(_Block):
@@ -162,7 +178,11 @@ class _LastLayer(_Block):
             mine = query[done : done + count].view(count, self.heads, 1, -1)
             attended.append(scaled_dot_product_attention(mine, key, value).reshape(count, -1))
             done += count
-        return self.after_attention(torch.cat(attended), hidden_first)
+        return self.after_attention(_joined(attended), hidden_first)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _lays_out(dtype: torch.dtype) -> bool:

@@ -30,6 +30,7 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda scores: sum(scores) / len(scores),
 }
 DTYPES = ("float32", "bfloat16", "float16")
+BACKENDS = ("torch", "onnx", "onnx-int8")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class BleurtScorer:
         dtype: "float32" (default, exact), "bfloat16" or "float16", or the torch dtype.
         batch_tokens: most tokens of a batch, padding included; by default fitting the device.
         progress: whether to show a bar; by default on a terminal.
+        backend: "torch" (default), "onnx", or "onnx-int8", which is faster on a CPU and not exact.
 
     Attributes:
         model: the `transformers` model.
@@ -79,8 +81,10 @@ class BleurtScorer:
         dtype: str | torch.dtype | None = None,
         batch_tokens: int | None = None,
         progress: bool | None = None,
+        backend: str = "torch",
     ) -> None:
-        self.device = _device(device)
+        self.backend = _backend(backend, device, dtype)
+        self.device = _device(device if backend == "torch" else "cpu")
         self._progress = progress
         loaded = load_checkpoint(checkpoint, dtype=_dtype(dtype))
         self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
@@ -201,6 +205,8 @@ class BleurtScorer:
         from bleurt_repro.metric.packed_forward import PackedForward, can_pack
         from bleurt_repro.metric.plain_forward import PlainForward
 
+        if self.backend != "torch":
+            return self._onnx
         if self.model.training or not can_pack(self.model):
             return PlainForward(self.model, self.tokenizer.pad_token_id)
         if self._packed is None or not self._packed.is_current(self.model):
@@ -208,11 +214,18 @@ class BleurtScorer:
         return self._packed
 
     @cached_property
+    def _onnx(self) -> Forward:
+        from bleurt_repro.metric.onnx_export import exported
+        from bleurt_repro.metric.onnx_forward import OnnxForward
+
+        return OnnxForward(exported(self.model, self._content, self.backend))
+
+    @cached_property
     def _content(self) -> str:
         return content_hash(self.folder)
 
     def _signature(self, aggregate: str, calibrated: bool = False) -> str:
-        dtype = str(self.model.dtype).removeprefix("torch.")
+        dtype = "int8" if self.backend == "onnx-int8" else str(self.model.dtype).removeprefix("torch.")
         return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
 
 
@@ -229,6 +242,17 @@ def _device(device: Any) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _backend(backend: str, device: Any, dtype: Any) -> str:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, found {backend!r}")
+    if backend != "torch" and (str(device or "cpu") != "cpu" or str(dtype or "float32").endswith("16")):
+        raise ValueError(
+            f"backend {backend} computes on the CPU with float32 weights: leave device and dtype out, "
+            f"found {device or 'cpu'} and {dtype or 'float32'}"
+        )
+    return backend
 
 
 def _dtype(dtype: Any) -> torch.dtype:
