@@ -1,0 +1,199 @@
+"""How fast we score, against the peers' ways of scoring with the same weights, in one interleaved run.
+
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --output speed-mini
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size base --sample 1000 --slow-sample 64 --output speed-base
+
+Pairs are lines of JSON with reference and candidate; a random sample of them is scored by each way in turn, `--rounds`
+times, on `--threads` threads; the slow ways score the first of them. `--size base` takes a model of BERT-base size with
+random weights, whose speed is that of any weights. It writes speed-mini.json, .md and .png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+SIZES = {"base": (12, 768), "large": (24, 1024)}
+
+
+def parse() -> argparse.Namespace:
+    """Read the options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", required=True, help="JSONL with reference and candidate")
+    parser.add_argument("--output", required=True, help="files to write, without .json, .md, .png")
+    parser.add_argument("--checkpoint", default="bleurt-repro-mini")
+    parser.add_argument("--size", choices=sorted(SIZES), help="random weights of this size instead")
+    parser.add_argument("--sample", type=int, default=10_000)
+    parser.add_argument("--slow-sample", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--only", nargs="*", help="names of ways; default: all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run all ways in turn and write the figures."""
+    options = parse()
+    os.environ.update(OMP_NUM_THREADS=str(options.threads), TOKENIZERS_PARALLELISM="false")
+    import torch
+
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as made:
+        checkpoint = random_checkpoint(options, Path(made)) if options.size else options.checkpoint
+        pairs = sample(options)
+        if options.memory_of:
+            print(json.dumps(memory(options, checkpoint, pairs)))
+            return
+        results = measure(options, checkpoint, pairs)
+    results["memory_mb"] = {row["name"]: memory_of(options, row["name"]) for row in results["ways"]}
+    write(results, Path(options.output))
+
+
+def sample(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Draw the pairs to score."""
+    with open(options.pairs, encoding="utf-8") as lines:
+        pairs = list(dict.fromkeys((row["reference"], row["candidate"]) for row in map(json.loads, lines)))
+    return random.Random(options.seed).sample(pairs, min(options.sample, len(pairs)))
+
+
+def random_checkpoint(options: argparse.Namespace, folder: Path) -> str:
+    """Write a scorer of BERT's size with random weights and the checkpoint's tokenizer."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    from bleurt_repro.metric.checkpoints import find_checkpoint
+
+    layers, width = SIZES[options.size]
+    torch.manual_seed(options.seed)
+    config = BertConfig(
+        num_labels=1,
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(find_checkpoint(options.checkpoint)).save_pretrained(folder)
+    return str(folder)
+
+
+def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
+    """Make every way that works here."""
+    import importlib.util
+
+    from strategies import bert_score, own, peers
+
+    from bleurt_repro import BleurtScorer
+
+    def scorer(**settings: Any) -> BleurtScorer:
+        return BleurtScorer(checkpoint, device=options.device, progress=False, **settings)
+
+    exact = scorer()
+    makers: dict[str, Any] = {"ours, exact": lambda: own("ours, exact", exact)}
+    makers["ours, bfloat16"] = lambda: own("ours, bfloat16", scorer(dtype="bfloat16"))
+    if options.device == "cpu" and importlib.util.find_spec("onnxruntime"):
+        makers["ours, ONNX"] = lambda: own("ours, ONNX", scorer(backend="onnx"))
+        makers["ours, int8"] = lambda: own("ours, int8", scorer(backend="onnx-int8"))
+    if importlib.util.find_spec("bert_score"):
+        layers = exact.model.config.num_hidden_layers
+        makers["bert-score, same encoder"] = lambda: bert_score(str(exact.folder), layers, options.device)
+    makers = {**{way.name: lambda way=way: way for way in peers(exact)}, **makers}
+    return [make() for name, make in makers.items() if not options.only or name in options.only]
+
+
+def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Time every way in every round, and the machine's matrix products between them."""
+    from machine import description, matrix_rate, useful_operations
+    from strategies import encode
+
+    from bleurt_repro import BleurtScorer
+
+    scorer = BleurtScorer(checkpoint, device=options.device, progress=False)
+    lengths = [len(pair.ids) for pair in encode(scorer, pairs)]
+    config, few = scorer.model.config, min(options.slow_sample, len(pairs))
+    timed = ways(options, checkpoint)
+    seconds: dict[str, list[float]] = {way.name: [] for way in timed}
+    rates, scores = [], {}
+    for way in timed:
+        way.score(pairs[: min(64, few)])
+    for number in range(options.rounds):
+        for way in timed:
+            rates.append(matrix_rate(config.hidden_size, config.intermediate_size, options.device))
+            start = time.perf_counter()
+            scores[way.name] = way.score(pairs[:few] if way.slow else pairs)
+            seconds[way.name].append(time.perf_counter() - start)
+            print(f"round {number + 1}: {way.name} {seconds[way.name][-1]:.2f} s", file=sys.stderr, flush=True)
+    rate, plain = statistics.median(rates), scores.get("given order, batch 32")
+    rows = []
+    for way in timed:
+        count = few if way.slow else len(pairs)
+        own, middle = lengths[:count], statistics.median(seconds[way.name])
+        differs = plain and [abs(a - b) for a, b in zip(scores[way.name], plain, strict=False)]
+        rows.append(
+            {
+                "name": way.name,
+                "pairs": count,
+                "seconds": seconds[way.name],
+                "pairs_per_second": count / middle,
+                "share_of_matrix_rate": useful_operations(config, own) / middle / rate,
+                "padded_over_real_tokens": way.padded_tokens(own) / sum(own),
+                "largest_difference": max(differs) if differs and "bert-score" not in way.name else None,
+            }
+        )
+    return {
+        "machine": description(options.threads, options.device),
+        "settings": {**vars(options), "pairs": Path(options.pairs).name, "output": None},
+        "model": {"layers": config.num_hidden_layers, "width": config.hidden_size},
+        "tokens_per_pair": statistics.mean(lengths),
+        "matrix_rate": {"median": rate, "smallest": min(rates), "largest": max(rates)},
+        "ways": rows,
+    }
+
+
+def memory(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """In a process of its own: what one way needs above what it takes to load it."""
+    from machine import peak_memory
+
+    options.only = [options.memory_of]
+    (way,) = ways(options, checkpoint)
+    loaded = peak_memory()
+    way.score(pairs)
+    return {"loaded": loaded / 1e6, "scoring": (peak_memory() - loaded) / 1e6}
+
+
+def memory_of(options: argparse.Namespace, name: str) -> dict[str, float]:
+    """Run this file again for one way's memory, on as many pairs as the slow ways score."""
+    words = [sys.executable, __file__, "--memory-of", name, "--pairs", options.pairs, "--output", options.output]
+    words += ["--sample", str(min(options.slow_sample, 256)), "--checkpoint", options.checkpoint]
+    words += ["--threads", str(options.threads), "--device", options.device]
+    words += ["--size", options.size] if options.size else []
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write(results: dict[str, Any], output: Path) -> None:
+    """Write the figures, a table and a plot."""
+    from report import plot, table
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    text = table(results)
+    output.with_suffix(".md").write_text(text)
+    plot(results, output.with_suffix(".png"))
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
