@@ -14,16 +14,18 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs (--help lists the options)."""
-    from bleurt_repro.training.pretrain import main as pretrain_main
+    from bleurt_repro.hub_cards.trained import train_with_card
+    from bleurt_repro.training import pretrain as script
 
-    pretrain_main(context.args)
+    train_with_card(script.main, (script.PairArguments, script.PretrainingArguments), context.args, typer.echo)
 
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings (--help lists the options)."""
-    from bleurt_repro.training.finetune import main as finetune_main
+    from bleurt_repro.hub_cards.trained import train_with_card
+    from bleurt_repro.training import finetune as script
 
-    finetune_main(context.args)
+    train_with_card(script.main, (script.RatingArguments, script.FinetuningArguments), context.args, typer.echo)
 
 
 def average(
@@ -52,35 +54,44 @@ def calibrate(
     )
 
 
-@experiment_app.command("agreement")
-def experiment_agreement(
-    output: Annotated[str, typer.Option(help="Folder to write results.json and table.md to.")],
-    ratings: Annotated[str | None, typer.Option(help="Ratings: reference, candidate, score, ...")] = None,
-    relative_ranks: Annotated[
-        str | None, typer.Option(help="Or ranks: reference, candidate_better, candidate_worse.")
-    ] = None,
-    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint to measure; repeatable.")] = None,
-    baselines: Annotated[list[str] | None, typer.Option(help="sentbleu, bleu or chrf++; repeatable.")] = None,
-    by: Annotated[str, typer.Option(help="Column to group by.")] = "lp",
-    resamples: Annotated[int, typer.Option(help="Bootstrap samples of each interval; 0 for none.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
-    title: Annotated[str | None, typer.Option(help="What to call the data.")] = None,
-) -> None:
-    """Measure how well checkpoints and baselines agree with people."""
-    from bleurt_repro.training.experiments import agreement
+@experiment_app.command("agreement", context_settings=PASS_ON)
+def experiment_agreement(context: typer.Context) -> None:
+    """Measure how well metrics agree with people, on ratings or ranks of your own (--help lists the options)."""
+    from bleurt_repro.training.experiments import agreement, tables
 
-    results = agreement.run(
-        output=output,
-        ratings=ratings,
-        relative_ranks=relative_ranks,
-        checkpoints=checkpoint or [],
-        baselines=baselines or [],
-        by=by,
-        resamples=resamples,
-        seed=seed,
-        title=title,
-    )
-    typer.echo(agreement.draw_table(results))
+    typer.echo(tables.draw_table(agreement.main(context.args)))
+
+
+@experiment_app.command("wmt", context_settings=PASS_ON)
+def experiment_wmt(context: typer.Context) -> None:
+    """Agreement with the ratings of a WMT year, beside the published figures (--help lists the options)."""
+    from bleurt_repro.training.experiments import tables, wmt
+
+    typer.echo(tables.draw_table(wmt.main(context.args)))
+
+
+@experiment_app.command("drift", context_settings=PASS_ON)
+def experiment_drift(context: typer.Context) -> None:
+    """Agreement where training ratings are worse and test ratings better (--help lists the options)."""
+    from bleurt_repro.training.experiments import drift
+
+    typer.echo(drift.draw_table(drift.main(context.args)))
+
+
+@experiment_app.command("webnlg", context_settings=PASS_ON)
+def experiment_webnlg(context: typer.Context) -> None:
+    """Agreement with ratings of data-to-text systems (--help lists the options)."""
+    from bleurt_repro.training.experiments import webnlg
+
+    typer.echo(webnlg.draw_table(webnlg.main(context.args)))
+
+
+@experiment_app.command("ablation", context_settings=PASS_ON)
+def experiment_ablation(context: typer.Context) -> None:
+    """What each pre-training task and step adds (--help lists the options)."""
+    from bleurt_repro.training.experiments import ablation, tables
+
+    typer.echo(tables.draw_table(ablation.main(context.args)))
 
 
 @experiment_app.command("sanity")

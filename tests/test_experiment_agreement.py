@@ -85,7 +85,7 @@ def test_what_cannot_be_measured(tmp_path, options, message):
 
 def test_ratings_without_variance_are_refused(tmp_path):
     ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 1, 1, 1])
-    with pytest.raises(ValueError, match="all 4 ratings are 1: without variance"):
+    with pytest.raises(ValueError, match="all 4 ratings of group de-en are 1: without variance"):
         run(output=tmp_path, ratings=ratings, baselines=["chrf++"])
 
 

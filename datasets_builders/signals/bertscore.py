@@ -72,19 +72,25 @@ class BertScore(Signal):
         kept = [i for i in range(len(references)) if references[i].strip() and candidates[i].strip()]
         if not kept:
             return scores
-        encoded = self._encode([*(references[i] for i in kept), *(candidates[i] for i in kept)])
+        encoded = self.encode([*(references[i] for i in kept), *(candidates[i] for i in kept)])
         lengths = [max(len(encoded[references[i]][0]), len(encoded[candidates[i]][0])) for i in kept]
         for batch in batches_by_tokens(lengths, self.batch_tokens):
             rows = [kept[j] for j in batch]
             scores[rows] = self._match([encoded[references[i]] for i in rows], [encoded[candidates[i]] for i in rows])
         return scores
 
-    def _encode(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-        """Give each different text's vectors (tokens, hidden) and weights (tokens)."""
-        from bert_score.utils import get_bert_embedding, sent_encode
+    def pieces(self, text: str) -> list[int]:
+        """Give the word pieces of a text, its two marks included."""
+        from bert_score.utils import sent_encode
+
+        return list(sent_encode(self._tokenizer, text))
+
+    def encode(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+        """Give each different text's vectors (tokens, hidden) and weights (tokens), 0 for the two marks."""
+        from bert_score.utils import get_bert_embedding
 
         unique = list(dict.fromkeys(texts))
-        lengths = [len(sent_encode(self._tokenizer, text)) for text in unique]
+        lengths = [len(self.pieces(text)) for text in unique]
         encoded = {}
         for batch in batches_by_tokens(lengths, self.batch_tokens):
             vectors, mask, weights = get_bert_embedding(

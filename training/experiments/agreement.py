@@ -1,29 +1,48 @@
 """Measure how well metrics agree with people, on any file of ratings or of relative ranks.
 
-    bleurt-repro experiment agreement --ratings wmt18.jsonl --baselines sentbleu --baselines chrf++ --output OUT
+    bleurt-repro experiment agreement --ratings wmt18.jsonl --baselines sentbleu chrf++ --output OUT
     bleurt-repro experiment agreement --relative-ranks ranks.jsonl --checkpoint ORG/NAME --output OUT
 
-OUT gets results.json (figures, intervals, seed, signatures, fingerprint of the data) and table.md, drawn from it alone.
+OUT gets results.json (figures, intervals, tests, seed, signatures, fingerprint of the data) and, drawn from it alone,
+table.md, comparisons.md, agreement.png and agreement.svg. What is scored is kept in OUT/cells: a killed run goes on.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bleurt_repro.training.agreement import RESAMPLES, with_interval
-from bleurt_repro.training.experiments.baselines import BASELINES, Scored
+from bleurt_repro.training.agreement import RESAMPLES
+from bleurt_repro.training.experiments.options import MetricOptions, command, read_options
+from bleurt_repro.training.experiments.tables import draw_comparisons, draw_table
 
-if TYPE_CHECKING:
-    import pandas
+RESULTS = "results.json"
+CELLS = "cells"
 
-RATING_MEASURES = ("kendall_tau", "pearson_r")
-RANK_MEASURES = ("darr",)
-RANK_COLUMNS = ("reference", "candidate_better", "candidate_worse")
-HEADINGS = {"kendall_tau": "Kendall tau", "pearson_r": "Pearson r", "spearman_rho": "Spearman rho", "darr": "daRR"}
-AVERAGE = "average"
+
+@dataclass
+class AgreementOptions:
+    """What is measured on."""
+
+    output: str = field(metadata={"help": "Folder to write."})
+    ratings: str | None = field(default=None, metadata={"help": "Ratings: reference, candidate, score, ..."})
+    relative_ranks: str | None = field(
+        default=None, metadata={"help": "Or ranks: reference, candidate_better, candidate_worse."}
+    )
+    by: str = field(default="lp", metadata={"help": "Column to group by; the groups are averaged."})
+    title: str | None = field(default=None, metadata={"help": "What to call the data."})
+    average_duplicates: bool = field(
+        default=False, metadata={"help": "Average the scores of ratings with one reference and candidate."}
+    )
+
+
+def main(words: Sequence[str]) -> dict[str, Any]:
+    """Run the experiment as the module's docstring says."""
+    options, metrics = read_options((AgreementOptions, MetricOptions), words)
+    return measure_agreement(options, metrics)
 
 
 def run(
@@ -33,6 +52,7 @@ def run(
     relative_ranks: str | None = None,
     checkpoints: Sequence[str] = (),
     baselines: Sequence[str] = (),
+    score_files: Sequence[str] = (),
     by: str = "lp",
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -46,7 +66,8 @@ def run(
         ratings: a file with reference, candidate and score (columns of the ratings datasets).
         relative_ranks: a file with reference, candidate_better and candidate_worse instead.
         checkpoints: as `BleurtScorer` takes them.
-        baselines: keys of `BASELINES`.
+        baselines: as `find_baseline` takes them.
+        score_files: as `score_file_row` takes them.
         by: the column whose values are measured apart and then averaged; without it all records are one group.
         resamples: bootstrap samples of each interval; 0 for none.
         seed: of the bootstrap.
@@ -56,148 +77,85 @@ def run(
     Raises:
         ValueError: if nothing is to be compared, a baseline is unknown, or the ratings of a group do not vary.
     """
-    if (ratings is None) == (relative_ranks is None):
+    options = AgreementOptions(str(output), ratings, relative_ranks, by, title)
+    metrics = MetricOptions(list(checkpoints), list(baselines), list(score_files), resamples, seed)
+    return measure_agreement(options, metrics, scorer_options)
+
+
+def measure_agreement(
+    options: AgreementOptions, metrics: MetricOptions, scorer_options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Run the experiment with settings that were read; see `run`."""
+    from bleurt_repro import __version__
+    from bleurt_repro.training.experiments.baselines import find_baseline
+    from bleurt_repro.training.experiments.cells import Cells
+    from bleurt_repro.training.experiments.judging import data_record, judge
+    from bleurt_repro.training.experiments.scoring import all_rows
+
+    path = options.ratings or options.relative_ranks
+    if path is None or (options.ratings and options.relative_ranks):
         raise ValueError("give either a file of ratings or a file of relative ranks")
-    if not checkpoints and not baselines:
+    if not (metrics.checkpoint or metrics.baselines or metrics.score_files):
         raise ValueError("nothing to measure: name at least one checkpoint or baseline")
-    if unknown := sorted(set(baselines) - set(BASELINES)):
-        raise ValueError(f"unknown baselines {', '.join(unknown)}: known are {', '.join(BASELINES)}")
-    path = str(ratings or relative_ranks)
-    table = _read(path, ranks=ratings is None, by=by)
-    groups = {str(name): list(indices) for name, indices in table.groupby(by, sort=True).indices.items()}
-    metrics: list[tuple[str, str]] = [("checkpoint", name) for name in checkpoints]
-    metrics += [("baseline", name) for name in baselines]
-    rows = []
-    for kind, name in metrics:
-        first, second, signature = _samples(table, kind, name, scorer_options or {})
-        figures = {
-            group: {
-                measure: with_interval(measure, first[members], second[members], resamples=resamples, seed=seed)
-                for measure in (RATING_MEASURES if ratings else RANK_MEASURES)
-            }
-            for group, members in groups.items()
-        }
-        rows.append(
-            {"name": name, "kind": kind, "signature": signature, "groups": figures, AVERAGE: _average(figures)}
-        )
+    for name in metrics.baselines:
+        find_baseline(name)
+    texts, samples, records = _read(options)
+    _check_variance(samples)
+    rows = all_rows(
+        texts,
+        Cells(Path(options.output) / CELLS),
+        checkpoints=metrics.checkpoint,
+        baselines=metrics.baselines,
+        score_files=metrics.score_files,
+        options=scorer_options,
+    )
     results = {
         "experiment": "agreement",
-        "title": title or Path(path).name,
-        "command": _command(path, ratings is None, checkpoints, baselines, by, resamples, seed),
-        **_provenance(path, table, by, resamples, seed),
-        "rows": rows,
+        "title": options.title or Path(path).name,
+        "command": command("agreement", (options, metrics)),
+        "data": data_record(path, records),
+        "by": options.by,
+        "version": __version__,
+        **judge(rows, samples, metrics.resamples, metrics.seed),
     }
-    _write(Path(output), results)
+    write_report(Path(options.output), results)
     return results
 
 
-def draw_table(results: dict[str, Any]) -> str:
-    """Draw the Markdown table of a results file: measures times 100, with 95 % intervals, a row a metric."""
-    import pandas
-
-    parts = []
-    for measure in results["measures"]:
-        rows = {}
-        for row in results["rows"]:
-            cells = {group: _cell(figures[measure]) for group, figures in row["groups"].items()}
-            rows[row["name"]] = {**cells, AVERAGE: f"{100 * row[AVERAGE][measure]:.1f}"}
-        counts = [figures[measure]["n"] for figures in results["rows"][0]["groups"].values()]
-        parts.append(f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {', '.join(map(str, counts))})\n")
-        parts.append(pandas.DataFrame.from_dict(rows, orient="index").to_markdown(disable_numparse=True) + "\n")
-    parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in results["rows"]))
-    return "\n".join(parts)
-
-
-def _read(path: str, ranks: bool, by: str) -> pandas.DataFrame:
-    import pandas
-
-    from bleurt_repro.datasets_builders.rating_files import rating_records
-    from bleurt_repro.datasets_builders.record_files import read_records
-
-    if not ranks:
-        table = pandas.DataFrame(rating_records(path))
-        required: tuple[str, ...] = ("reference", "candidate", "score")
-    else:
-        table = pandas.DataFrame(record for _, record in read_records(path))
-        required = RANK_COLUMNS
-    if lacking := [name for name in required if name not in table]:
-        raise ValueError(f"{path} has no column {', '.join(lacking)}; found {', '.join(map(str, table.columns))}")
-    if by not in table or table[by].isna().all():
-        table[by] = "all"
-    return table
-
-
-def _samples(table: pandas.DataFrame, kind: str, name: str, options: dict[str, Any]) -> tuple[Any, Any, str]:
-    """Give the two samples that a measure compares: scores and ratings, or scores of better and of worse."""
-    import numpy as np
-
-    if "score" in table and "candidate" in table:
-        scored = _score(kind, name, table["reference"].tolist(), table["candidate"].tolist(), table, options)
-        return np.array(scored.scores), table["score"].to_numpy(float), scored.signature
-    references = table["reference"].tolist()
-    candidates = table["candidate_better"].tolist() + table["candidate_worse"].tolist()
-    scored = _score(kind, name, references * 2, candidates, table, options)
-    return np.array(scored.scores[: len(table)]), np.array(scored.scores[len(table) :]), scored.signature
-
-
-def _score(
-    kind: str,
-    name: str,
-    references: list[str],
-    candidates: list[str],
-    table: pandas.DataFrame,
-    options: dict[str, Any],
-) -> Scored:
-    if kind == "baseline":
-        return BASELINES[name](references, candidates)
-    from bleurt_repro.metric.scorer import BleurtScorer
-
-    scorer = BleurtScorer(name, **options)
-    repeats = len(candidates) // len(table)
-    sources = table["source"].tolist() * repeats if scorer.layout.reads_sources else None
-    result = scorer.compute(references=references, candidates=candidates, sources=sources)
-    return Scored(result.scores, result.signature)
-
-
-def _average(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Average each measure over the groups, each group counting once, as the shared tasks do."""
-    measures = next(iter(figures.values()))
-    return {measure: sum(group[measure]["value"] for group in figures.values()) / len(figures) for measure in measures}
-
-
-def _provenance(path: str, table: pandas.DataFrame, by: str, resamples: int, seed: int) -> dict[str, Any]:
-    from bleurt_repro import __version__
-    from bleurt_repro.metric.signature import file_hash
-
-    return {
-        "data": {"file": Path(path).name, "sha256": file_hash(Path(path)).hex(), "records": len(table)},
-        "measures": list(RATING_MEASURES if "score" in table and "candidate" in table else RANK_MEASURES),
-        "by": by,
-        "resamples": resamples,
-        "confidence": 0.95,
-        "seed": seed,
-        "version": __version__,
-    }
-
-
-def _command(
-    path: str, ranks: bool, checkpoints: Sequence[str], baselines: Sequence[str], by: str, resamples: int, seed: int
-) -> str:
-    """Write the command that makes these results, with files and folders by name."""
-    words = ["bleurt-repro experiment agreement", f"--{'relative-ranks' if ranks else 'ratings'} {Path(path).name}"]
-    words += [f"--checkpoint {name if not Path(name).is_dir() else Path(name).resolve().name}" for name in checkpoints]
-    words += [f"--baselines {name}" for name in baselines]
-    return " ".join([*words, f"--by {by} --resamples {resamples} --seed {seed} --output OUT"])
-
-
-def _cell(figure: dict[str, Any]) -> str:
-    value = f"{100 * figure['value']:.1f}"
-    return value if figure["low"] is None else f"{value} [{100 * figure['low']:.1f}, {100 * figure['high']:.1f}]"
-
-
-def _write(folder: Path, results: dict[str, Any]) -> None:
+def write_report(folder: Path, results: dict[str, Any]) -> None:
+    """Write results.json, and what is drawn from it: table.md, comparisons.md and a plot of the averages."""
     from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.training.experiments.plots import draw_averages, save_plot
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")
+    write_text(folder / RESULTS, json.dumps(results, indent=2) + "\n")
     write_text(folder / "table.md", draw_table(results))
+    write_text(folder / "comparisons.md", draw_comparisons(results))
+    save_plot(draw_averages(results), folder, results["experiment"])
+
+
+def _read(options: AgreementOptions) -> tuple[Any, Any, int]:
+    from bleurt_repro.training.experiments.rating_tables import (
+        rating_samples,
+        rating_texts,
+        read_ratings,
+        read_relative_ranks,
+    )
+
+    if options.relative_ranks:
+        return read_relative_ranks(options.relative_ranks, options.by)
+    assert options.ratings is not None
+    table = read_ratings(options.ratings, options.by, options.average_duplicates)
+    return rating_texts(table), rating_samples(table, options.by), len(table)
+
+
+def _check_variance(samples: Sequence[Any]) -> None:
+    """Refuse ratings that do not vary before anything is scored."""
+    import numpy as np
+
+    for sample in samples:
+        if not sample.of_scores and np.ptp(sample.second) == 0:
+            raise ValueError(
+                f"all {len(sample.second)} ratings of group {sample.group} are {sample.second[0]:g}: without variance "
+                "there is no correlation; leave the group out, or group by another column"
+            )

@@ -1,0 +1,107 @@
+"""Settings that experiments share, and how they are read: defaults, a YAML file over them, options over both."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bleurt_repro.training.agreement import RESAMPLES
+
+
+@dataclass
+class MetricOptions:
+    """Which metrics are measured, and how."""
+
+    checkpoint: list[str] = field(
+        default_factory=list, metadata={"help": "Checkpoints, by folder, embedded name or Hub id."}
+    )
+    baselines: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "sentbleu, bleu, chrf++, ter, rouge, meteor, length_ratio, bertscore:ENCODER, moverscore:ENCODER, "
+            "cosine:ENCODER."
+        },
+    )
+    score_files: list[str] = field(
+        default_factory=list, metadata={"help": "NAME=FILE: scores worked out elsewhere (.scr, .txt, .jsonl, ...)."}
+    )
+    resamples: int = field(default=RESAMPLES, metadata={"help": "Bootstrap samples of each interval; 0 for none."})
+    seed: int = field(default=0, metadata={"help": "Of the bootstrap, and of what the experiment draws."})
+
+
+@dataclass
+class ModelOptions:
+    """Which models are trained. Without encoder and pretrained none is."""
+
+    encoder: str | None = field(default=None, metadata={"help": "Bare encoder: the models without pre-training."})
+    pretrained: str | None = field(
+        default=None, metadata={"help": "What `bleurt-repro pretrain` made of it: the models with pre-training."}
+    )
+    finetune: str = field(default="finetune_mini", metadata={"help": "Configuration of `bleurt-repro finetune`."})
+    seeds: list[int] = field(default_factory=lambda: [1], metadata={"help": "One model is trained for each."})
+    keep_models: bool = field(
+        default=False, metadata={"help": "Keep the trained models; by default only their scores are kept."}
+    )
+    model_name: str = field(default="BLEURT", metadata={"help": "What the trained rows are called."})
+
+
+def read_options(kinds: Sequence[type], words: Sequence[str]) -> tuple[Any, ...]:
+    """Read settings; see `parse_config`. A list is given as `--key a b` or as `--key a --key b`.
+
+    Args:
+        kinds: dataclasses of settings.
+        words: of the command line.
+    """
+    from bleurt_repro.training.arguments import parse_config
+
+    lists = {item.name for kind in kinds for item in dataclasses.fields(kind) if "list[" in str(item.type)}
+    return parse_config(kinds, merge_repeated(words, lists))
+
+
+def merge_repeated(words: Sequence[str], lists: set[str]) -> list[str]:
+    """Join the values of options that are given several times.
+
+    Args:
+        words: of the command line.
+        lists: names of the options that take several values.
+    """
+    others: list[str] = []
+    values: dict[str, list[str]] = {}
+    place = others
+    for word in words:
+        key, sign, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--"):
+            place.append(word)
+        elif (name := key.replace("-", "_")) in lists:
+            place = values.setdefault(name, [])
+            place += [value] if sign else []
+        else:
+            place = others
+            place.append(word)
+    return [*others, *(word for name, found in values.items() for word in (f"--{name}", *found))]
+
+
+def command(experiment: str, settings: Sequence[Any]) -> str:
+    """Write the command that makes results: what differs from the defaults, with files and folders by their names."""
+    words = [f"bleurt-repro experiment {experiment}"]
+    for group in settings:
+        for item in dataclasses.fields(group):
+            value = getattr(group, item.name)
+            default = item.default_factory() if callable(item.default_factory) else item.default
+            if item.name not in ("output", "keep_models") and value != default:
+                shown = " ".join(map(_short, value)) if isinstance(value, list) else _short(value)
+                words.append(f"--{item.name} {shown}")
+    return " ".join([*words, "--output OUT"])
+
+
+def _short(value: Any) -> str:
+    """Leave the folders out of a path that is there, and out of the path after a baseline's or a file's name."""
+    text = str(value)
+    for sign in (":", "="):
+        name, found, path = text.partition(sign)
+        if found and Path(path).exists():
+            return f"{name}{sign}{Path(path).resolve().name}"
+    return Path(text).resolve().name if Path(text).exists() else text

@@ -1,0 +1,156 @@
+"""Score texts with any metric: a baseline, a checkpoint or a file of scores. Each metric's scores are a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bleurt_repro.training.experiments.baselines import Scored, find_baseline
+from bleurt_repro.training.experiments.cells import Cells, digest
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is scored, one item a place.
+
+    Attributes:
+        references, candidates: of each item.
+        sources: of each item, or None.
+        keys: what names an item in a file of scores: dicts with lp, segment_id, system.
+    """
+
+    references: Sequence[str]
+    candidates: Sequence[str]
+    sources: Sequence[str | None] | None = None
+    keys: Sequence[Mapping[str, Any]] | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all texts."""
+        return digest([list(self.references), list(self.candidates), list(self.sources or [])])
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric on the items: what becomes a row of a table.
+
+    Attributes:
+        name: in tables.
+        kind: "baseline", "checkpoint", "file" or "model" (trained here).
+        vectors: scores of all items, one array for each seed; NaN where a file has none.
+        signature: that reproduces the scores.
+        notes: what else the results say of the row.
+    """
+
+    name: str
+    kind: str
+    vectors: Sequence[Values]
+    signature: str
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def baseline_row(name: str, texts: Texts, cells: Cells) -> Row:
+    """Score with a baseline; pairs that are there several times are scored once.
+
+    Args:
+        name: as `find_baseline` takes it.
+        texts: the items.
+        cells: where scores are kept.
+    """
+    metric = find_baseline(name)
+
+    def compute() -> dict[str, Any]:
+        pairs = list(zip(texts.references, texts.candidates, strict=True))
+        place = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+        references, candidates = zip(*place, strict=True)
+        scored = metric(references, candidates)
+        return Scored([scored.scores[place[pair]] for pair in pairs], scored.signature)._asdict()
+
+    key, _, encoder = name.partition(":")
+    content = cells.get(f"scores-{name}", [name, _content(encoder) if encoder else "", texts.fingerprint], compute)
+    shown = f"{key} ({Path(encoder).name})" if encoder else name
+    return Row(shown, "baseline", [np.array(content["scores"])], content["signature"])
+
+
+def checkpoint_row(name: str, texts: Texts, cells: Cells, options: Mapping[str, Any] | None = None) -> Row:
+    """Score with a checkpoint.
+
+    Args:
+        name: as `BleurtScorer` takes it.
+        texts: the items.
+        cells: where scores are kept.
+        options: further arguments of `BleurtScorer`.
+    """
+    inputs = [name, _content(name), dict(options or {}), texts.fingerprint]
+    content = cells.get(f"scores-{name}", inputs, lambda: score_with(name, texts, options or {}))
+    shown = Path(name).resolve().name if Path(name).is_dir() else name
+    return Row(shown, "checkpoint", [np.array(content["scores"])], content["signature"])
+
+
+def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Score with a checkpoint and keep nothing: "scores", one an item, and "signature"."""
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    scorer = BleurtScorer(name, **options)
+    sources = list(texts.sources or []) if scorer.layout.reads_sources else None
+    if sources is not None and (not sources or None in sources):
+        raise ValueError(f"checkpoint {name} reads sources, but the data do not have one for each record")
+    result = scorer.compute(references=list(texts.references), candidates=list(texts.candidates), sources=sources)
+    return {"scores": result.scores, "signature": result.signature}
+
+
+def all_rows(
+    texts: Texts,
+    cells: Cells,
+    *,
+    checkpoints: Sequence[str] = (),
+    baselines: Sequence[str] = (),
+    score_files: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> list[Row]:
+    """Score with every metric named, and show how far it is.
+
+    Args:
+        texts: the items.
+        cells: where scores are kept.
+        checkpoints, baselines: names, as of the functions above.
+        score_files: `NAME=FILE`, as of `score_file_row`.
+        options: further arguments of `BleurtScorer`.
+
+    Raises:
+        ValueError: if a baseline is unknown, before anything is scored; or a file lacks scores.
+    """
+    from tqdm import tqdm
+
+    from bleurt_repro.training.experiments.score_files import score_file_row
+
+    for name in baselines:
+        find_baseline(name)
+    rows = [score_file_row(item, texts) for item in score_files]  # quick, and their faults are told at once
+    with tqdm(total=len(checkpoints) + len(baselines), desc="metrics", unit="metric", disable=None) as bar:
+        for name in checkpoints:
+            bar.set_postfix_str(name)
+            rows.append(checkpoint_row(name, texts, cells, options))
+            bar.update()
+        for name in baselines:
+            bar.set_postfix_str(name)
+            rows.append(baseline_row(name, texts, cells))
+            bar.update()
+    order = {"checkpoint": 0, "baseline": 1, "file": 2}
+    return sorted(rows, key=lambda row: order[row.kind])
+
+
+def _content(name: str) -> str:
+    """Hash a checkpoint or encoder, so that other weights of the same name make another cell."""
+    from bleurt_repro.metric.checkpoints import find_checkpoint
+    from bleurt_repro.metric.signature import content_hash
+
+    return content_hash(Path(find_checkpoint(name)))

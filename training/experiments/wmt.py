@@ -1,0 +1,136 @@
+"""The WMT Metrics shared task (BLEURT, section 5.1, tables 2 to 4): agreement with a year's ratings.
+
+    bleurt-repro experiment wmt --config experiment_wmt17_mini --data ratings/2017 --output OUT
+    bleurt-repro experiment wmt --data ratings/2018 --baselines sentbleu --checkpoint ORG/NAME --output OUT
+
+DATA is what `bleurt-repro data wmt` wrote: train, validation and test. Models are trained where an encoder, a
+pre-trained BLEURT or both are named. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, wmt.png
+and wmt.svg; published figures stand beside ours, marked. Scores and models are kept in OUT: a killed run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
+
+if TYPE_CHECKING:
+    import pandas
+
+    from bleurt_repro.training.experiments.measuring import Sample
+    from bleurt_repro.training.experiments.scoring import Row, Texts
+
+# Pearson's r is reported for 2017 and before, daRR from 2018 on (BLEURT, section 5.1).
+FIRST_DARR_YEAR = 2018
+
+
+@dataclass
+class WmtOptions:
+    """Which ratings."""
+
+    output: str = field(metadata={"help": "Folder to write."})
+    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
+    average_duplicates: bool = field(
+        default=False, metadata={"help": "Average test ratings of one pair, reference and candidate; not for daRR."}
+    )
+    min_difference: float = field(
+        default=25.0, metadata={"help": "Of raw scores that make a pair of daRR, in points of 100."}
+    )
+    title: str | None = field(default=None, metadata={"help": "What to call the data."})
+
+
+def main(words: Sequence[str]) -> dict[str, Any]:
+    """Run the experiment as the module's docstring says."""
+    return run(*read_options((WmtOptions, MetricOptions, ModelOptions), words))
+
+
+def run(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
+    """Run the experiment, and write and return the results.
+
+    Raises:
+        FileNotFoundError: if the data are not there.
+        ValueError: if nothing is to be measured, the test ratings are of several years, or a setting is wrong.
+    """
+    from bleurt_repro import __version__
+    from bleurt_repro.training.experiments.agreement import write_report
+    from bleurt_repro.training.experiments.judging import data_record, judge
+    from bleurt_repro.training.experiments.published import SOURCE, published_rows
+    from bleurt_repro.training.experiments.rating_tables import rating_texts, read_ratings
+
+    test = data_file(options.data, "test")
+    table = read_ratings(test, "lp", options.average_duplicates)
+    years = sorted({int(year) for year in table["year"].dropna()})
+    if len(years) != 1:
+        raise ValueError(f"{test} has ratings of the years {years or 'unknown'}: a test set is of one year")
+    rows = measured_rows(rating_texts(table), options.output, options.data, metrics, models)
+    results = {
+        "experiment": "wmt",
+        "title": options.title or f"WMT {years[0]}, to English",
+        "command": command("wmt", (options, metrics, models)),
+        "year": years[0],
+        "data": data_record(test, len(table)),
+        "by": "lp",
+        "version": __version__,
+        **judge(rows, _samples(table, years[0], options), metrics.resamples, metrics.seed),
+    }
+    published = published_rows(years[0], tuple(results["measures"]))
+    results |= {"published": published, "published_source": SOURCE} if published else {}
+    write_report(Path(options.output), results)
+    return results
+
+
+def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, models: ModelOptions) -> list[Row]:
+    """Train the models that are set, and score with them and with all metrics.
+
+    Args:
+        texts: what is scored.
+        output: folder of the experiment.
+        data: folder with train and validation.
+        metrics, models: the settings.
+    """
+    from bleurt_repro.training.experiments.agreement import CELLS
+    from bleurt_repro.training.experiments.cells import Cells
+    from bleurt_repro.training.experiments.fine_tuning import FineTuning, starts
+    from bleurt_repro.training.experiments.scoring import all_rows
+
+    if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
+        raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
+    cells = Cells(Path(output) / CELLS)
+    rows = all_rows(
+        texts, cells, checkpoints=metrics.checkpoint, baselines=metrics.baselines, score_files=metrics.score_files
+    )
+    training = FineTuning(Path(output), cells, models)
+    return [
+        *(training.row(name, start, lambda _: training_files(data), texts) for name, start in starts(models)),
+        *rows,
+    ]
+
+
+def training_files(data: str) -> tuple[Path, Path]:
+    """Give the ratings to train and to validate on."""
+    return data_file(data, "train"), data_file(data, "validation")
+
+
+def data_file(folder: str, name: str) -> Path:
+    """Find a split in a folder of ratings.
+
+    Raises:
+        FileNotFoundError: if it is not there.
+    """
+    for form in (".jsonl", ".parquet"):
+        if (path := Path(folder) / f"{name}{form}").is_file():
+            return path
+    raise FileNotFoundError(f"no {name}.jsonl or {name}.parquet in {folder}: make them with `bleurt-repro data wmt`")
+
+
+def _samples(table: pandas.DataFrame, year: int, options: WmtOptions) -> list[Sample]:
+    from bleurt_repro.training.experiments.rating_tables import rating_samples, raw_score_samples
+
+    if year < FIRST_DARR_YEAR:
+        return rating_samples(table, "lp")
+    if options.average_duplicates:  # merged candidates are no single systems
+        return rating_samples(table, "lp", ("kendall_tau",))
+    return [*rating_samples(table, "lp", ("kendall_tau",)), *raw_score_samples(table, "lp", options.min_difference)]
