@@ -1,6 +1,7 @@
 """What BLEURT (Sellam et al., 2020, https://aclanthology.org/2020.acl-main.704) reports for WMT: its tables 2 to 4.
 
-`published.tsv` holds the figures times 100, by year, metric, language pair (and their average) and measure.
+`published.tsv` holds the figures times 100, by year, metric, language pair (and their average) and measure;
+what the paper does not give is not there.
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ def raw_score_samples(table: pandas.DataFrame, by: str, min_difference: float) -
     for pair in relative_ranks(records, min_difference):
         group = str(records[pair["system_better"]][by])
         pairs.setdefault(group, []).append((pair["system_better"], pair["system_worse"]))
-    return [Sample("darr", group, *np.array(found).T, of_scores=True) for group, found in sorted(pairs.items())]
+    places = {group: np.array(found).T for group, found in sorted(pairs.items())}
+    return [Sample("darr", group, better, worse, of_scores=True) for group, (better, worse) in places.items()]
 
 
 def read_relative_ranks(path: str | Path, by: str) -> tuple[Texts, list[Sample], int]:

@@ -100,9 +100,11 @@ def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str,
     from bleurt_repro.metric.scorer import BleurtScorer
 
     scorer = BleurtScorer(name, **options)
-    sources = list(texts.sources or []) if scorer.layout.reads_sources else None
-    if sources is not None and (not sources or None in sources):
-        raise ValueError(f"checkpoint {name} reads sources, but the data do not have one for each record")
+    sources = None
+    if scorer.layout.reads_sources:
+        sources = [source for source in texts.sources or [] if source is not None]
+        if len(sources) < len(texts.candidates):
+            raise ValueError(f"checkpoint {name} reads sources, but the data do not have one for each record")
     result = scorer.compute(references=list(texts.references), candidates=list(texts.candidates), sources=sources)
     return {"scores": result.scores, "signature": result.signature}
 

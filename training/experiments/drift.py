@@ -1,0 +1,199 @@
+"""Quality drift (BLEURT, section 5.2, figures 1 and 2): train on worse translations, test on better ones.
+
+    bleurt-repro experiment drift --config experiment_drift_mini --data ratings/2017 --encoder ENCODER \\
+        --pretrained PRETRAINED --output OUT
+
+DATA is what `bleurt-repro data wmt --average-duplicates` wrote for 2017: train, validation and test. OUT gets
+results.json and, drawn from it alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test
+skew, a line for each training skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bleurt_repro.training.experiments.drift_report import draw_densities, draw_lines, draw_table
+from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
+
+if TYPE_CHECKING:
+    import pandas
+
+    from bleurt_repro.training.experiments.scoring import Row, Texts
+
+__all__ = ["draw_table", "main", "run"]
+
+# BLEURT, section 5.2 and B.3.
+ALPHAS = (0.0, 0.5, 1.0, 1.5, 3.0)
+BINS = 10
+DENSITY_BINS = 30
+
+
+@dataclass
+class DriftOptions:
+    """Which ratings, and how they are skewed."""
+
+    output: str = field(metadata={"help": "Folder to write."})
+    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
+    train_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of training."})
+    test_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of testing."})
+
+
+def main(words: Sequence[str]) -> dict[str, Any]:
+    """Run the experiment as the module's docstring says."""
+    return run(*read_options((DriftOptions, MetricOptions, ModelOptions), words))
+
+
+def bins_by_rank(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
+    """Give each rating its bin, 1 for the worst tenth to 10 for the best; equal ratings by their order."""
+    order = np.argsort(np.asarray(scores, dtype=float), kind="stable")
+    bins = np.empty(len(order), dtype=np.int64)
+    bins[order] = np.arange(len(order)) * BINS // len(order) + 1
+    return bins
+
+
+def keep(scores: Sequence[float] | NDArray[np.float64], alpha: float, seed: int, best: bool = False) -> NDArray[Any]:
+    """Choose ratings with probability 1 / B^alpha, where B is the bin from the worst, or 1 / (11 - B)^alpha.
+
+    Args:
+        scores: the ratings.
+        alpha: the skew; 0 keeps all.
+        seed: of the drawing; with one seed a larger skew keeps a part of what a smaller one does.
+        best: whether the best ratings are the likeliest ones, as in testing; in training the worst are.
+
+    Returns:
+        places of those kept, ascending.
+    """
+    bins = bins_by_rank(scores)
+    drawn = np.random.default_rng(seed).random(len(bins))
+    return np.flatnonzero(drawn < ((BINS + 1 - bins) if best else bins) ** -float(alpha))
+
+
+def run(options: DriftOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
+    """Run the experiment, and write and return the results.
+
+    Raises:
+        FileNotFoundError: if the data are not there.
+        ValueError: if nothing is to be measured, or ratings do not vary.
+    """
+    from bleurt_repro import __version__
+    from bleurt_repro.training.experiments.judging import data_record
+    from bleurt_repro.training.experiments.rating_tables import rating_texts, read_ratings
+    from bleurt_repro.training.experiments.wmt import data_file
+
+    test, train = data_file(options.data, "test"), data_file(options.data, "train")
+    tables = {name: read_ratings(data_file(options.data, name), "lp") for name in ("train", "validation", "test")}
+    rows = _rows(rating_texts(tables["test"]), tables, options, metrics, models)
+    results = {
+        "experiment": "drift",
+        "title": "Quality drift",
+        "command": command("drift", (options, metrics, models)),
+        "data": {"train": data_record(train, len(tables["train"])), "test": data_record(test, len(tables["test"]))},
+        "by": "lp",
+        "version": __version__,
+        "resamples": metrics.resamples,
+        "seed": metrics.seed,
+        "train_alphas": options.train_alphas,
+        "test_alphas": options.test_alphas,
+        "densities": _densities(tables, options, metrics.seed),
+        "by_test_alpha": [_at(alpha, tables["test"], rows, metrics) for alpha in options.test_alphas],
+    }
+    _write(Path(options.output), results)
+    return results
+
+
+def _rows(
+    texts: Texts,
+    tables: dict[str, pandas.DataFrame],
+    options: DriftOptions,
+    metrics: MetricOptions,
+    models: ModelOptions,
+) -> list[Row]:
+    from bleurt_repro.training.experiments.agreement import CELLS
+    from bleurt_repro.training.experiments.cells import Cells
+    from bleurt_repro.training.experiments.fine_tuning import FineTuning, starts
+    from bleurt_repro.training.experiments.scoring import all_rows
+
+    if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
+        raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
+    cells = Cells(Path(options.output) / CELLS)
+    training = FineTuning(Path(options.output), cells, models)
+    rows = [
+        training.row(
+            f"{name}, train {alpha:g}",
+            start,
+            partial(_skewed_files, Path(options.output) / "data", tables, alpha),
+            texts,
+            {"model": name, "train_alpha": alpha},
+        )
+        for name, start in starts(models)
+        for alpha in options.train_alphas
+    ]
+    files = metrics.score_files
+    others = all_rows(texts, cells, checkpoints=metrics.checkpoint, baselines=metrics.baselines, score_files=files)
+    return [*rows, *others]
+
+
+def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: float, seed: int) -> tuple[Path, Path]:
+    """Write skewed ratings to train and to validate on; bins are of both together."""
+    from bleurt_repro.training.experiments.fine_tuning import write_ratings
+
+    sizes = len(tables["train"])
+    scores = np.concatenate([tables["train"]["score"], tables["validation"]["score"]])
+    kept = keep(scores, alpha, seed)
+    sides = {"train": kept[kept < sizes], "validation": kept[kept >= sizes] - sizes}
+    columns = ["lp", "source", "reference", "candidate", "score"]
+    paths = []
+    for name, places in sides.items():
+        chosen = tables[name].iloc[places][columns]
+        records = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
+        paths.append(write_ratings(folder / f"{name}-{alpha:g}-seed{seed}.jsonl", records))
+    return paths[0], paths[1]
+
+
+def _at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
+    """Measure all rows on the test ratings of one skew."""
+    from bleurt_repro.training.experiments.judging import judge
+    from bleurt_repro.training.experiments.measuring import Sample
+
+    kept = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
+    groups = table.iloc[kept].groupby("lp").indices
+    scores = table["score"].to_numpy(float)
+    samples = [Sample("kendall_tau", str(lp), kept[i], scores[kept[i]]) for lp, i in sorted(groups.items())]
+    return {"alpha": alpha, "records": len(kept), **judge(rows, samples, metrics.resamples, metrics.seed)}
+
+
+def _densities(tables: dict[str, pandas.DataFrame], options: DriftOptions, seed: int) -> dict[str, Any]:
+    """Give the share of ratings kept and their density for each skew (figure 1)."""
+    sides = {
+        "train": np.concatenate([tables["train"]["score"], tables["validation"]["score"]]).astype(float),
+        "test": tables["test"]["score"].to_numpy(float),
+    }
+    everything = np.concatenate(list(sides.values()))
+    edges = np.linspace(everything.min(), everything.max(), DENSITY_BINS + 1)
+    found: dict[str, Any] = {"edges": edges.tolist()}
+    for side, scores in sides.items():
+        found[side] = []
+        for alpha in options.train_alphas if side == "train" else options.test_alphas:
+            kept = keep(scores, alpha, seed, best=side == "test")
+            density = np.histogram(scores[kept], edges, density=True)[0].tolist()
+            found[side].append({"alpha": alpha, "records": len(kept), "of": len(scores), "density": density})
+    return found
+
+
+def _write(folder: Path, results: dict[str, Any]) -> None:
+    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.training.experiments.plots import save_plot
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")
+    write_text(folder / "table.md", draw_table(results))
+    save_plot(draw_densities(results), folder, "figure1")
+    save_plot(draw_lines(results), folder, "figure2")
