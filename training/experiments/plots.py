@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.training.curves import COLOURS
-from bleurt_repro.training.experiments.tables import HEADINGS
+from bleurt_repro.training.experiments.tables import HEADINGS, PUBLISHED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
         if measure in row["average"]
     ]
     entries += [
-        (row["average"][measure], (None, None), row["name"], "published")
+        (row["average"][measure], (None, None), f"{row['name']} {PUBLISHED}", "published")
         for row in results.get("published", [])
         if measure in row["average"]
     ]
@@ -90,7 +90,7 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
             **{**style(i), "linestyle": "none"},
         )
     axes.set_yticks(range(len(entries)), [entry[2] for entry in entries])
-    axes.set_xlabel(f"{HEADINGS[measure]} x 100, average by {results['by']}\n(95 % interval)")
+    axes.set_xlabel(f"{HEADINGS[measure]} x 100, average over {results['by']}\n(95 % interval)")
     axes.grid(axis="x", alpha=0.3)
 
 
