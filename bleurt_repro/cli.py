@@ -74,7 +74,14 @@ def score(
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object with scores, mean, signature, truncated.")
     ] = False,
-    output: Annotated[str, typer.Option(help="File to write; '-' is stdout.")] = "-",
+    cache: Annotated[str | None, typer.Option(help="Folder of scores of earlier runs, read and added to.")] = None,
+    num_shards: Annotated[
+        int | None, typer.Option(help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE.")
+    ] = None,
+    shard_index: Annotated[int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.")] = None,
+    output: Annotated[
+        str, typer.Option(help="File to write ('-' is stdout); the same command again goes on after a kill.")
+    ] = "-",
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
     from bleurt_repro.metric.score_files import score_files
@@ -88,6 +95,8 @@ def score(
         as_json=json,
         aggregate=aggregate,
         calibrated=calibrated,
+        num_shards=num_shards,
+        shard_index=shard_index,
         scorer_options={
             "checkpoint": checkpoint,
             "device": device,
@@ -95,6 +104,7 @@ def score(
             "backend": backend,
             "batch_tokens": batch_tokens,
             "progress": progress,
+            "cache": cache,
         },
     )
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 STDIN = "-"
 FIELDS = (
@@ -40,9 +43,8 @@ def read_pairs(path: str) -> dict[str, list[Any]]:
         FileNotFoundError: if there is no such file.
         ValueError: naming file and line, if a line is malformed.
     """
-    records = [
-        _parsed(line, f"{_shown(path)}, line {number}") for number, line in _numbered_lines(path) if line.strip()
-    ]
+    with opened(path) as file:
+        records = list(pair_records(file, path))
     texts: dict[str, list[Any]] = {
         "references": [references for references, _, _ in records],
         "candidates": [candidate for _, candidate, _ in records],
@@ -53,6 +55,13 @@ def read_pairs(path: str) -> dict[str, list[Any]]:
             raise ValueError(f'{_shown(path)}: record {sources.index(None) + 1} has no "source" but others have one')
         texts["sources"] = sources
     return texts
+
+
+def pair_records(file: Iterable[bytes], path: str) -> Iterator[tuple[list[str], str, str | None]]:
+    """Give (references, candidate, source) of each JSON line, one by one; see `read_pairs`."""
+    for number, line in numbered_lines(file, path):
+        if line.strip():
+            yield _parsed(line, f"{_shown(path)}, line {number}")
 
 
 def _parsed(line: str, place: str) -> tuple[list[str], str, str | None]:
@@ -76,28 +85,57 @@ def _parsed(line: str, place: str) -> tuple[list[str], str, str | None]:
     return references, record["candidate"], record.get("source")
 
 
-def _numbered_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Give (number, line); only line feeds end a line, since text may hold other separators."""
-    content = sys.stdin.buffer.read() if path == STDIN else _bytes(path)
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
+def numbered_lines(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
+    """Give (number, line) one by one; only line feeds end a line, since text may hold other separators.
+
+    Args:
+        file: its lines as they are, which a file opened in binary mode gives.
+        path: what to call it.
+
+    Raises:
+        ValueError: if a line is no UTF-8.
+    """
+    for number, line in enumerate(file, start=1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            if not line:
+                continue
         try:
-            yield number, line.removesuffix(b"\r").decode("utf-8")
+            yield number, line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{_shown(path)}, line {number}: not UTF-8 ({error.reason} at byte {error.start})"
             ) from error
 
 
-def _bytes(path: str) -> bytes:
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"no file {path}")
-    if file.is_dir():
-        raise ValueError(f"{path} is a folder: expected a text file")
-    return file.read_bytes()
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file, or a copy of standard input, so that it can be read more than once.
+
+    Args:
+        path: the file, or "-" for standard input.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is a folder.
+    """
+    if path != STDIN:
+        if not Path(path).exists():
+            raise FileNotFoundError(f"no file {path}")
+        if Path(path).is_dir():
+            raise ValueError(f"{path} is a folder: expected a text file")
+        with open(path, "rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.seek(0)
+        yield copy
+
+
+def _numbered_lines(path: str) -> Iterator[tuple[int, str]]:
+    with opened(path) as file:
+        yield from numbered_lines(file, path)
 
 
 def _shown(path: str) -> str:

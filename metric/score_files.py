@@ -1,19 +1,31 @@
-"""Score files: what `bleurt-repro score` does between reading its input and writing its output."""
+"""Score files of any size: what `bleurt-repro score` does between reading its input and writing its output.
+
+Records are scored window by window, so that memory stays bounded; each window is on disk before the next begins, so that
+a killed run goes on where it was, to the same bytes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.atomic import write_text
-from bleurt_repro.metric.pair_files import read_lines, read_pairs
-from bleurt_repro.metric.texts import check_same_length
+from bleurt_repro.metric.pair_stream import PairStream
+from bleurt_repro.metric.partial_output import PartialOutput
+from bleurt_repro.metric.shards import choose_shard
+
+if TYPE_CHECKING:
+    from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 
 # Seven decimals: a float32 score is known no better.
 DECIMALS = 7
+# Records scored between two writes: many, so that pairs of one length find each other, yet some seconds or minutes.
+WINDOWS = {"cpu": 2048, "cuda": 32768}
 
 
 def score_files(
@@ -27,6 +39,8 @@ def score_files(
     aggregate: str,
     scorer_options: dict[str, Any],
     calibrated: bool = False,
+    num_shards: int | None = None,
+    shard_index: int | None = None,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
 
@@ -38,40 +52,89 @@ def score_files(
         aggregate: as in `BleurtScorer.score`.
         scorer_options: arguments of `BleurtScorer`.
         calibrated: as in `BleurtScorer.score`.
+        num_shards, shard_index: score one of so many parts of the input, into a file of its own; by default all of it,
+            or torchrun's part.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line.
     """
-    texts = _read(references, candidates, sources, pairs)
-    from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
+    shard = choose_shard(num_shards, shard_index)
+    with PairStream(references=references, candidates=candidates, sources=sources, pairs=pairs) as stream:
+        survey = stream.survey()
+        from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
 
-    result = BleurtScorer(**scorer_options).compute(**texts, aggregate=aggregate, calibrated=calibrated)
-    scores = [round(score, DECIMALS) for score in result.scores]
-    if as_json:
-        written = json.dumps({**dataclasses.asdict(result), "scores": scores}) + "\n"
-    else:
-        written = "".join(f"{score:.{DECIMALS}f}\n" for score in scores)
-    _write(output, written)
-
-
-def _read(references: str | None, candidates: str | None, sources: str | None, pairs: str | None) -> dict[str, Any]:
-    if pairs is not None:
-        if references or candidates or sources:
-            raise ValueError("give either --pairs or --references and --candidates, not both")
-        return read_pairs(pairs)
-    if references is None or candidates is None:
-        raise ValueError("nothing to score: give --references and --candidates, or --pairs")
-    given = {"references": references, "candidates": candidates, "sources": sources}
-    if list(given.values()).count("-") > 1:
-        raise ValueError("only one file can be standard input ('-')")
-    texts: dict[str, Any] = {name: read_lines(path) for name, path in given.items() if path is not None}
-    check_same_length({f"lines in {given[name]}": len(lines) for name, lines in texts.items()})
-    return texts
+        scorer = BleurtScorer(**scorer_options)
+        scorer.check_options(aggregate, calibrated)
+        first, last = shard.bounds(survey.records)
+        identity = {
+            "input": survey.digest,
+            "records": [first, last],
+            "signature": scorer.scoring_signature(aggregate, calibrated),
+            "settings": {
+                name: str(value) for name, value in scorer_options.items() if name not in ("progress", "cache")
+            },
+        }
+        run = _Run(scorer, stream, (first, last), {"aggregate": aggregate, "calibrated": calibrated})
+        if output == "-":
+            run.to_standard_output(as_json)
+        else:
+            with contextlib.closing(PartialOutput(Path(shard.output(output)), identity)) as partial:
+                run.to_file(partial, as_json)
 
 
-def _write(output: str, text: str) -> None:
-    if output == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        write_text(Path(output), text)
+@dataclasses.dataclass
+class _Run:
+    """One pass over a range of records."""
+
+    scorer: BleurtScorer
+    stream: PairStream
+    records: tuple[int, int]
+    options: dict[str, Any]
+
+    def to_file(self, partial: PartialOutput, as_json: bool) -> None:
+        for result, pairs in self._results(partial.counts.get("records", 0)):
+            counts = {"records": len(result.scores), "pairs": pairs, "truncated": result.truncated}
+            partial.add(_lines(result.scores), **counts)
+        truncated = partial.counts.get("truncated", 0)
+        partial.finish(self._json([float(line) for line in partial.lines()], truncated) if as_json else None)
+        self._warn(truncated, partial.counts.get("pairs", 0))
+
+    def to_standard_output(self, as_json: bool) -> None:
+        scores: list[float] = []
+        truncated = total = 0
+        for result, pairs in self._results(0):
+            truncated, total = truncated + result.truncated, total + pairs
+            if as_json:
+                scores += [round(score, DECIMALS) for score in result.scores]
+            else:
+                sys.stdout.write(_lines(result.scores))
+                sys.stdout.flush()
+        if as_json:
+            sys.stdout.write(self._json(scores, truncated))
+            sys.stdout.flush()
+        self._warn(truncated, total)
+
+    def _results(self, done: int) -> Iterator[tuple[ScoringResult, int]]:
+        """Score window after window under one bar; give each with the number of its pairs."""
+        first, last = self.records
+        with self.scorer.progress_bar(last - first, "record", done) as bar:
+            size = WINDOWS.get(self.scorer.device.type, WINDOWS["cpu"])
+            for texts in self.stream.windows(first + done, last, size):
+                records, pairs = len(texts["candidates"]), sum(map(len, texts["references"]))
+                single = pairs == records  # then the bar moves with every batch, else with every window
+                yield self.scorer.compute_quietly(**texts, **self.options, done=bar.update if single else int), pairs
+                bar.update(0 if single else records)
+
+    def _json(self, scores: list[float], truncated: int) -> str:
+        mean = sum(scores) / len(scores) if scores else None
+        signature = self.scorer.scoring_signature(**self.options)
+        fields = {"scores": scores, "mean_score": mean, "signature": signature, "truncated": truncated}
+        return json.dumps(fields) + "\n"
+
+    def _warn(self, truncated: int, pairs: int) -> None:
+        if truncated:
+            warnings.warn(self.scorer.truncation_message(truncated, pairs), stacklevel=4)
+
+
+def _lines(scores: list[float]) -> str:
+    return "".join(f"{score:.{DECIMALS}f}\n" for score in scores)

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.checkpoints import load_checkpoint
 from bleurt_repro.metric.encoding import PairEncoder
+from bleurt_repro.metric.layout import input_faults
 from bleurt_repro.metric.pair_scorer import Forward, PairScorer
+from bleurt_repro.metric.score_cache import ScoreCache
+from bleurt_repro.metric.scorer_options import backend_of, batch_tokens_of, device_of, dtype_of
 from bleurt_repro.metric.signature import content_hash, signature
 from bleurt_repro.metric.texts import check_references, check_same_length, check_texts
 
 if TYPE_CHECKING:
     import torch
+    from tqdm import tqdm
 
     from bleurt_repro.metric.packed_forward import PackedForward
 
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
-# Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
-BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
 # BLEURT, section 5.3: with several references the best score counts.
 AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda scores: sum(scores) / len(scores),
 }
-DTYPES = ("float32", "bfloat16", "float16")
-BACKENDS = ("torch", "onnx", "onnx-int8")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class BleurtScorer:
         batch_tokens: most tokens of a batch, padding included; by default fitting the device.
         progress: whether to show a bar; by default on a terminal.
         backend: "torch" (default), "onnx", or "onnx-int8", which is faster on a CPU and not exact.
+        cache: folder of scores of earlier runs, to read and to add to; none by default.
 
     Attributes:
         model: the `transformers` model.
@@ -82,29 +84,37 @@ class BleurtScorer:
         batch_tokens: int | None = None,
         progress: bool | None = None,
         backend: str = "torch",
+        cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.backend = _backend(backend, device, dtype)
-        self.device = _device(device if backend == "torch" else "cpu")
+        self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.backend = backend_of(backend, device, dtype)
+        self.device = device_of(device if backend == "torch" else "cpu")
         self._progress = progress
-        loaded = load_checkpoint(checkpoint, dtype=_dtype(dtype))
+        loaded = load_checkpoint(checkpoint, dtype=dtype_of(dtype))
         self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
         self.model = loaded.model.to(self.device)  # type: ignore[arg-type]  # its decorator hides the signature
         self.tokenizer = loaded.tokenizer
         self.calibration = Calibration.from_config(self.model.config)
         self._packed: PackedForward | None = None
-        tokens = _batch_tokens(batch_tokens, self.device.type)
+        tokens = batch_tokens_of(batch_tokens, self.device.type)
         self._pairs = PairScorer(PairEncoder(self.tokenizer, self.layout), self._choose_forward, tokens)
+        if cache is not None:
+            self._pairs.cache = ScoreCache(cache, self.scoring_signature("each"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as the arguments, to be loaded there."""
+        return _made_of, (self._arguments,)
 
     @property
     def signature(self) -> str:
         """What the scores depend on, in one line."""
-        return self._signature("max")
+        return self.scoring_signature("max")
 
     def score(
         self,
         *,
-        references: Any,
         candidates: Sequence[str],
+        references: Any = None,
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
@@ -112,7 +122,8 @@ class BleurtScorer:
         """Score each candidate against its reference or references.
 
         Args:
-            references: one string a candidate, or one list of strings a candidate.
+            references: one string a candidate, or one list of strings a candidate; None for a checkpoint that reads
+                none.
             candidates: the texts to score.
             sources: the texts they were made from, for a checkpoint that reads them.
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
@@ -123,8 +134,8 @@ class BleurtScorer:
 
         Raises:
             TypeError: if a list is a bare string or an item is no string.
-            ValueError: if lengths differ, a candidate has no reference, sources do not fit the checkpoint, or it has
-                no calibration and `calibrated` asks for it.
+            ValueError: if lengths differ, a candidate has no reference, sources or references do not fit the
+                checkpoint, or it has no calibration and `calibrated` asks for it.
         """
         return self.compute(
             references=references,
@@ -137,13 +148,48 @@ class BleurtScorer:
     def compute(
         self,
         *,
-        references: Any,
         candidates: Sequence[str],
+        references: Any = None,
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
     ) -> ScoringResult:
         """Score as `score()` does, and give the mean, the signature and the number of truncated pairs with it."""
+        self.check_options(aggregate, calibrated)
+        items, owners = self._items(references, candidates, sources)
+        with self.progress_bar(len(items)) as bar:
+            result = self._result(items, owners, aggregate, calibrated, bar.update)
+        if result.truncated:
+            warnings.warn(
+                self.truncation_message(result.truncated, len(items)),
+                stacklevel=2 if sys._getframe(1).f_code is not BleurtScorer.score.__code__ else 3,
+            )
+        return result
+
+    def compute_quietly(
+        self,
+        *,
+        candidates: Sequence[str],
+        references: Any = None,
+        sources: Sequence[str] | None = None,
+        aggregate: str = "max",
+        calibrated: bool = False,
+        done: Callable[[int], object],
+    ) -> ScoringResult:
+        """Do as `compute()` does, for a caller that shows progress and counts truncated pairs itself.
+
+        Args:
+            done: called with the number of pairs scored since the last call.
+        """
+        self.check_options(aggregate, calibrated)
+        return self._result(*self._items(references, candidates, sources), aggregate, calibrated, done)
+
+    def check_options(self, aggregate: str, calibrated: bool) -> None:
+        """Refuse what `compute()` could not do.
+
+        Raises:
+            ValueError: if there is no such aggregate, or no calibration.
+        """
         if calibrated and self.calibration is None:
             raise ValueError(
                 f"checkpoint {self.checkpoint} has no calibration: leave calibrated out, or fit one with "
@@ -151,34 +197,51 @@ class BleurtScorer:
             )
         if aggregate not in AGGREGATES:
             raise ValueError(f"aggregate must be one of {', '.join(AGGREGATES)}, found {aggregate!r}")
-        items, owners = self._items(references, candidates, sources)
-        scores, truncated = self._score_items(items)
-        if truncated:
-            warnings.warn(
-                f"{truncated} of {len(items)} pairs were longer than the {self.layout.max_length} tokens that "
-                f"checkpoint {self.checkpoint} reads: their ends were not scored",
-                stacklevel=2 if sys._getframe(1).f_code is not BleurtScorer.score.__code__ else 3,
-            )
+
+    def progress_bar(self, total: int, unit: str = "pair", done: int = 0) -> tqdm[NoReturn]:
+        """Give a bar that shows as the scorer was told, by default on a terminal only."""
+        from tqdm.auto import tqdm
+
+        hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
+        return tqdm(total=total, initial=done, desc="score", unit=unit, disable=hidden)
+
+    def truncation_message(self, truncated: int, pairs: int) -> str:
+        """Say how many pairs were not read to their ends."""
+        return (
+            f"{truncated} of {pairs} pairs were longer than the {self.layout.max_length} tokens that "
+            f"checkpoint {self.checkpoint} reads: their ends were not scored"
+        )
+
+    def _result(
+        self,
+        items: list[tuple[str, ...]],
+        owners: list[int],
+        aggregate: str,
+        calibrated: bool,
+        done: Callable[[int], object],
+    ) -> ScoringResult:
+        results = self._pairs.score(items, done)
         gathered: list[list[float]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
-        for owner, score in zip(owners, scores, strict=True):
-            gathered[owner].append(score)
+        for owner, result in zip(owners, results, strict=True):
+            gathered[owner].append(result.score)
         totals = [AGGREGATES[aggregate](own) for own in gathered]
         if calibrated and self.calibration is not None:
             totals = self.calibration(totals)
         mean = sum(totals) / len(totals) if totals else None
-        return ScoringResult(totals, mean, self._signature(aggregate, calibrated), truncated)
+        truncated = sum(result.truncated for result in results)
+        return ScoringResult(totals, mean, self.scoring_signature(aggregate, calibrated), truncated)
 
     def _items(self, references: Any, candidates: Any, sources: Any) -> tuple[list[tuple[str, ...]], list[int]]:
         """Check the input and give the texts of every pair in the layout's order, each with its candidate's index."""
         candidates = check_texts("candidates", candidates)
+        given = {"sources": sources is not None, "references": references is not None}
+        if fault := input_faults(self.checkpoint, self.layout, **given):
+            raise ValueError(fault)
         counts = {"candidates": len(candidates)}
-        several = check_references(references)
-        counts = {"references": len(several), **counts}
-        if sources is not None and not self.layout.reads_sources:
-            raise ValueError(f"checkpoint {self.checkpoint} reads no sources: leave sources out")
-        if sources is None and self.layout.reads_sources:
-            raise ValueError(f"checkpoint {self.checkpoint} reads the source of each candidate: give sources=[...]")
-        source_texts = candidates
+        several, source_texts = [[""]] * len(candidates), candidates  # what is not read is never looked at
+        if references is not None:
+            several = check_references(references)
+            counts = {"references": len(several), **counts}
         if sources is not None:
             source_texts = check_texts("sources", sources)
             counts["sources"] = len(source_texts)
@@ -190,15 +253,6 @@ class BleurtScorer:
                 items.append(tuple(texts[role] for role in self.layout.inputs))
                 owners.append(i)
         return items, owners
-
-    def _score_items(self, items: list[tuple[str, ...]]) -> tuple[list[float], int]:
-        """Score each different pair once; give the scores in the items' order and how many items were cut."""
-        from tqdm.auto import tqdm
-
-        hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
-        with tqdm(total=len(items), desc="score", unit="pair", disable=hidden) as bar:
-            results = self._pairs.score(items, bar.update)
-        return [result.score for result in results], sum(result.truncated for result in results)
 
     def _choose_forward(self) -> Forward:
         """The exact fast forward pass where it gives what the model's own gives, else the model's own."""
@@ -224,49 +278,11 @@ class BleurtScorer:
     def _content(self) -> str:
         return content_hash(self.folder)
 
-    def _signature(self, aggregate: str, calibrated: bool = False) -> str:
+    def scoring_signature(self, aggregate: str, calibrated: bool = False) -> str:
+        """What scores of these options depend on, in one line."""
         dtype = "int8" if self.backend == "onnx-int8" else str(self.model.dtype).removeprefix("torch.")
         return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
 
 
-def _device(device: Any) -> torch.device:
-    import torch
-
-    if device is not None:
-        try:
-            return torch.device(device)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(
-                f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
-            ) from error
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def _backend(backend: str, device: Any, dtype: Any) -> str:
-    if backend not in BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, found {backend!r}")
-    if backend != "torch" and (str(device or "cpu") != "cpu" or str(dtype or "float32").endswith("16")):
-        raise ValueError(
-            f"backend {backend} computes on the CPU with float32 weights: leave device and dtype out, "
-            f"found {device or 'cpu'} and {dtype or 'float32'}"
-        )
-    return backend
-
-
-def _dtype(dtype: Any) -> torch.dtype:
-    import torch
-
-    name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
-    return getattr(torch, name)
-
-
-def _batch_tokens(batch_tokens: int | None, device: str) -> int:
-    if batch_tokens is None:
-        return BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
-    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be a positive number of tokens, found {batch_tokens!r}")
-    return batch_tokens
+def _made_of(arguments: dict[str, Any]) -> BleurtScorer:
+    return BleurtScorer(**arguments)

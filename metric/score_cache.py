@@ -1,0 +1,79 @@
+"""Scores of earlier runs on disk, in SQLite: many processes may read and write one folder at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from bleurt_repro.metric.pair_scorer import Item, Scored
+
+# Another process's write is over in milliseconds; a minute is for slow disks.
+WAIT_SECONDS = 60
+KEYS_A_QUERY = 900  # SQLite before 3.32 takes 999 values a statement
+KEY_BYTES = 16
+
+
+class ScoreCache:
+    """Remembers scores by the texts of pairs, in one file for all that scores depend on.
+
+    Args:
+        folder: where the files lie; made if need be.
+        settings: what the scores depend on besides the pairs.
+
+    Raises:
+        OSError: if the folder or file cannot be used.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], settings: str) -> None:
+        name = hashlib.sha256(settings.encode()).hexdigest()[:KEY_BYTES]
+        self.path = Path(folder).expanduser() / f"scores-{name}.sqlite"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._connected() as database:
+            database.execute("PRAGMA journal_mode=WAL")  # readers then never wait for a writer
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS scores (pair BLOB PRIMARY KEY, score REAL, truncated INTEGER) WITHOUT ROWID"
+            )
+
+    def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
+        """Give the results that are known.
+
+        Args:
+            items: texts of pairs, each once.
+        """
+        keys = {pair_key(item): item for item in items}
+        names, found = list(keys), {}
+        with self._connected() as database:
+            for start in range(0, len(names), KEYS_A_QUERY):
+                some = names[start : start + KEYS_A_QUERY]
+                query = f"SELECT pair, score, truncated FROM scores WHERE pair IN ({','.join('?' * len(some))})"
+                for key, score, truncated in database.execute(query, some):
+                    found[keys[key]] = Scored(score, bool(truncated))
+        return found
+
+    def add(self, results: Mapping[Item, Scored]) -> None:
+        """Keep results, all of them or, if the process is killed, none."""
+        rows = [(pair_key(item), result.score, int(result.truncated)) for item, result in results.items()]
+        with self._connected() as database, database:
+            database.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?)", rows)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Connect for one operation, so that neither a fork nor a thread shares a connection."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=WAIT_SECONDS)) as database:
+                yield database
+        except sqlite3.Error as error:
+            raise OSError(
+                f"the score cache {self.path} cannot be used ({error}): "
+                "delete the file if it is damaged, or name another folder"
+            ) from error
+
+
+def pair_key(item: Item) -> bytes:
+    """Give 16 bytes that stand for the texts of a pair, in their order."""
+    return hashlib.blake2b(json.dumps(item).encode(), digest_size=KEY_BYTES).digest()

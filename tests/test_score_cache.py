@@ -1,0 +1,72 @@
+"""The score cache: what was scored once is not scored again, whoever asks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.pair_scorer import Scored
+from bleurt_repro.metric.score_cache import ScoreCache, pair_key
+
+TEXTS = {"references": ["the cat sat", "it rains", "it rains"], "candidates": ["a cat", "good bye", "good bye"]}
+
+
+def test_what_is_added_is_found(tmp_path):
+    cache = ScoreCache(tmp_path / "new" / "folder", "settings")
+    results = {("a", str(n)): Scored(n / 7, n % 2 == 0) for n in range(2000)}
+    cache.add(results)
+    assert ScoreCache(tmp_path / "new" / "folder", "settings").find([*results, ("b", "a")]) == results
+    assert ScoreCache(tmp_path / "new" / "folder", "others").find(list(results)) == {}
+
+
+def test_keys_tell_texts_apart():
+    assert (
+        len({pair_key(item) for item in [("ab", "c"), ("a", "bc"), ("c", "ab"), ("ab", "c", ""), ("ab", "\ud800")]})
+        == 5
+    )
+
+
+def test_the_scorer_reads_and_writes_it(tmp_path, tiny_scorer, monkeypatch):
+    plain = BleurtScorer(str(tiny_scorer), device="cpu")
+    first = BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path)
+    expected = first.compute(**TEXTS)
+    assert expected.scores == plain.score(**TEXTS)
+    again = BleurtScorer(str(tiny_scorer), device="cpu", cache=str(tmp_path))
+    monkeypatch.setattr(again, "_choose_forward", None)
+    monkeypatch.setattr(again._pairs, "_forward", None)  # nothing is left to compute
+    assert again.compute(**TEXTS, aggregate="max") == expected
+    assert len(list(tmp_path.glob("*.sqlite"))) == 1
+    BleurtScorer(str(tiny_scorer), device="cpu", dtype="bfloat16", cache=tmp_path).score(**TEXTS)
+    assert len(list(tmp_path.glob("*.sqlite"))) == 2
+
+
+def test_truncation_is_said_of_cached_pairs_too(tmp_path, tiny_scorer):
+    long = {"references": ["cat " * 100], "candidates": ["a cat"]}
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="1 of 1 pairs were longer"):
+            BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path).score(**long)
+
+
+def test_many_writers_lose_nothing(tmp_path):
+    code = (
+        "import sys; from bleurt_repro.metric.pair_scorer import Scored\n"
+        "from bleurt_repro.metric.score_cache import ScoreCache\n"
+        "cache, own = ScoreCache(sys.argv[1], 's'), int(sys.argv[2])\n"
+        "for n in range(40): cache.add({(str(n), str(k)): Scored(float(n * k), False) for k in range(own, own + 30)})"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(10 * own)]) for own in range(4)]
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 4
+    expected = {(str(n), str(k)): Scored(float(n * k), False) for n in range(40) for k in range(60)}
+    assert ScoreCache(tmp_path, "s").find(list(expected)) == expected
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = ScoreCache(tmp_path, "s").path
+    for leftover in tmp_path.iterdir():
+        leftover.unlink()
+    path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(OSError, match=r"score cache .*sqlite cannot be used .*: delete the file if it is damaged"):
+        ScoreCache(tmp_path, "s")
