@@ -56,8 +56,8 @@ def main() -> None:
         if options.memory_of:
             print(json.dumps(memory(options, checkpoint, pairs)))
             return
-        results = measure(options, checkpoint, pairs)
-    results["memory_mb"] = {row["name"]: memory_of(options, row["name"]) for row in results["ways"]}
+        taken = {way.name: memory_of(options, way.name) for way in ways(options, checkpoint)}
+        results = {**measure(options, checkpoint, pairs), "memory_mb": taken}
     write(results, Path(options.output))
 
 

@@ -120,9 +120,11 @@ class _Run:
         with self.scorer.progress_bar(last - first, "record", done) as bar:
             size = WINDOWS.get(self.scorer.device.type, WINDOWS["cpu"])
             for texts in self.stream.windows(first + done, last, size):
-                records, pairs = len(texts["candidates"]), sum(map(len, texts["references"]))
+                records = len(texts["candidates"])
+                pairs = sum(map(len, texts["references"])) if "references" in texts else records
                 single = pairs == records  # then the bar moves with every batch, else with every window
-                yield self.scorer.compute_quietly(**texts, **self.options, done=bar.update if single else int), pairs
+                quiet: dict[str, Any] = {**texts, **self.options, "done": bar.update if single else int}
+                yield self.scorer.compute_quietly(**quiet), pairs
                 bar.update(0 if single else records)
 
     def _json(self, scores: list[float], truncated: int) -> str:

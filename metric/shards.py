@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True)
+class Shard:
     """One of `count` parts of equal size, in order; the first has the index 0."""
 
     index: int
