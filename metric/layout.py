@@ -10,6 +10,23 @@ ROLES = ("source", "reference", "candidate")
 
 # BLEURT, section 3.2: reference first, candidate second.
 BLEURT_INPUTS = ("reference", "candidate")
+# What a checkpoint may be trained to read, by the names that `bleurt-repro finetune --layout` takes.
+LAYOUTS = {
+    "bleurt": BLEURT_INPUTS,
+    "robleurt-src": ("source", "candidate", "reference"),  # RoBLEURT, section 2.1.2: hypothesis before reference
+    "robleurt-nosrc": ("candidate", "reference"),
+    "reference-free": ("source", "candidate"),
+}
+# Encoders whose positions are numbered from the one after the padding token's id, as RoBERTa's in `transformers`.
+POSITIONS_AFTER_PADDING = (
+    "camembert",
+    "data2vec-text",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class Layout:
     def from_config(cls, config: Any) -> Layout:
         """Read the layout that a `transformers` config records; without one, BLEURT's own at the model's full length."""
         recorded = getattr(config, CONFIG_KEY, None) or {}
-        positions = getattr(config, "max_position_embeddings", None) or cls.max_length
+        positions = readable_positions(config) or cls.max_length
         return cls(
             inputs=tuple(recorded.get("inputs", BLEURT_INPUTS)),
             max_length=int(recorded.get("max_length", min(cls.max_length, positions))),
@@ -69,3 +86,35 @@ class Layout:
     def to_config(self) -> dict[str, Any]:
         """Give the entry to record in config.json."""
         return {"inputs": list(self.inputs), "max_length": self.max_length, "separators": self.separators}
+
+
+def readable_positions(config: Any) -> int | None:
+    """Say how many tokens a model can read at most; None if its `transformers` config sets no limit."""
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and getattr(config, "model_type", "") in POSITIONS_AFTER_PADDING:
+        return positions - config.pad_token_id - 1
+    return positions
+
+
+def separators_of(tokenizer: Any) -> int:
+    """Count the separators that a tokenizer's family puts between two texts: 1 in BERT, 2 in RoBERTa and XLM-R."""
+    between = tokenizer.num_special_tokens_to_add(pair=True) - tokenizer.num_special_tokens_to_add(pair=False)
+    return 2 if between == 2 else 1
+
+
+def input_faults(name: str, layout: Layout, *, sources: bool, references: bool) -> str | None:
+    """Say what is wrong with the kinds of text given to a checkpoint, or None if nothing is.
+
+    Args:
+        name: of the checkpoint.
+        layout: what it reads.
+        sources, references: whether they are given.
+    """
+    given = {"source": sources, "reference": references}
+    for role in given:
+        if role in layout.inputs and not given[role]:
+            return f"checkpoint {name} reads the {role} of each candidate: give {role}s=[...]"
+    for role in given:
+        if role not in layout.inputs and given[role]:
+            return f"checkpoint {name} reads no {role}s: leave {role}s out"
+    return None

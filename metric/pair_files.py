@@ -71,10 +71,12 @@ def _parsed(line: str, place: str) -> tuple[list[str], str, str | None]:
         raise ValueError(f"{place}: not JSON ({error}); each line is {FIELDS}") from error
     if not isinstance(record, dict):
         raise ValueError(f"{place}: found {type(record).__name__}; each line is {FIELDS}")
-    if ("reference" in record) == ("references" in record):
+    # A checkpoint that reads no references takes records of source and candidate.
+    without = not {"reference", "references"} & set(record) and record.get("source") is not None
+    if ("reference" in record) == ("references" in record) and not without:
         raise ValueError(f'{place}: needs one of "reference" and "references"; each line is {FIELDS}')
-    references = record["references"] if "references" in record else [record["reference"]]
-    if not isinstance(references, list) or not references:
+    references = [] if without else record["references"] if "references" in record else [record["reference"]]
+    if not isinstance(references, list) or not (references or without):
         raise ValueError(f'{place}: "references" must be a list of at least one string')
     texts = {"candidate": record.get("candidate"), **{f"reference {i}": text for i, text in enumerate(references)}}
     if record.get("source") is not None:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 from bleurt_repro.metric.pair_files import STDIN, numbered_lines, opened, pair_records
 from bleurt_repro.metric.texts import check_same_length
 
-Record = tuple[list[str], str, str | None]  # references, candidate, source
+Record = tuple[list[str], str, str | None]  # references (none for a checkpoint that reads none), candidate, source
 
 
 class Survey(NamedTuple):
@@ -45,7 +45,7 @@ class PairStream:
                 raise ValueError("give either --pairs or --references and --candidates, not both")
             self._paths = {"pairs": pairs}
         else:
-            if references is None or candidates is None:
+            if candidates is None or (references is None and sources is None):
                 raise ValueError("nothing to score: give --references and --candidates, or --pairs")
             given = {"references": references, "candidates": candidates, "sources": sources}
             self._paths = {name: path for name, path in given.items() if path is not None}
@@ -69,15 +69,17 @@ class PairStream:
             ValueError: naming file and line, if the input is malformed or the files are not equally long.
         """
         self._check_lengths()
-        digest, records, without_source, with_source = hashlib.sha256(), 0, None, False
+        digest, records = hashlib.sha256(), 0
+        first: dict[tuple[str, bool], int] = {}  # the first record that has, or has not, a source or a reference
         for references, candidate, source in self._records():
             digest.update(repr((references, candidate, source)).encode("utf-8", "surrogatepass"))
             records += 1
-            with_source |= source is not None
-            if source is None and without_source is None:
-                without_source = records
-        if with_source and without_source is not None:
-            raise ValueError(f'{self._paths["pairs"]}: record {without_source} has no "source" but others have one')
+            first.setdefault(("source", source is not None), records)
+            first.setdefault(("reference", bool(references)), records)
+        for name in ("source", "reference"):
+            if (name, True) in first and (name, False) in first:
+                place = first[name, False]
+                raise ValueError(f'{self._paths["pairs"]}: record {place} has no "{name}" but others have one')
         return Survey(records, digest.hexdigest())
 
     def windows(self, first: int, last: int, size: int) -> Iterator[dict[str, list[Any]]]:
@@ -85,7 +87,8 @@ class PairStream:
         records = islice(self._records(), first, last)
         while window := list(islice(records, size)):
             references, candidates, sources = (list(column) for column in zip(*window, strict=True))
-            texts: dict[str, list[Any]] = {"references": references, "candidates": candidates}
+            texts: dict[str, list[Any]] = {"references": references} if references[0] else {}
+            texts["candidates"] = candidates
             yield texts if sources[0] is None else {**texts, "sources": sources}
 
     def _check_lengths(self) -> None:
@@ -101,7 +104,8 @@ class PairStream:
         columns = {name: self._lines(name) for name in self._files}
         for texts in zip(*columns.values(), strict=True):
             row = dict(zip(columns, texts, strict=True))
-            yield [row["references"]], row["candidates"], row.get("sources")
+            references = [row["references"]] if "references" in row else []
+            yield references, row["candidates"], row.get("sources")
 
     def _lines(self, name: str) -> Iterator[str]:
         self._files[name].seek(0)

@@ -139,7 +139,7 @@ BAD_INPUT = [
     ({"references": "a cat", "candidates": ["a"]}, TypeError, "references must be a list of strings, found a single str"),
     ({"references": ["a"], "candidates": "a cat"}, TypeError, "candidates must be a list of strings, found a single str"),
     ({"references": ["a"], "candidates": b"a"}, TypeError, "candidates must be a list of strings, found a single bytes"),
-    ({"references": None, "candidates": ["a"]}, TypeError, "references must be a list of strings, found NoneType"),
+    ({"references": None, "candidates": ["a"]}, ValueError, "tiny reads the reference of each candidate: give references"),
     ({"references": {"a": "b"}, "candidates": ["a"]}, TypeError, "references must be a list of strings, found dict"),
     ({"references": ["a", "b"], "candidates": ["a"]}, ValueError, "found 2 references, 1 candidates"),
     ({"references": ["a", "b"], "candidates": ["a", None]}, TypeError, r"candidates\[1\] must be a string, found None"),

@@ -11,11 +11,11 @@ embedded name. OUT becomes a checkpoint that `BleurtScorer(OUT)` opens, with res
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.layout import CONFIG_KEY, Layout
+from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, Layout, readable_positions, separators_of
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
@@ -42,6 +42,13 @@ class RatingArguments:
     max_length: int | None = field(
         default=None, metadata={"help": "Most tokens of a pair; by default what the model was made for, or 512."}
     )
+    layout: str | None = field(
+        default=None,
+        metadata={
+            "help": "What it reads: bleurt, robleurt-src (source, candidate, reference), robleurt-nosrc (candidate, "
+            "reference) or reference-free; by default what the model records, or bleurt."
+        },
+    )
     export_dtype: str = field(
         default="float32", metadata={"help": "Of the stored weights: float32, bfloat16, float16."}
     )
@@ -55,6 +62,8 @@ class RatingArguments:
             raise ValueError(f"loss must be regression or ranking, found {self.loss!r}")
         if self.export_dtype not in ("float32", "bfloat16", "float16"):
             raise ValueError(f"export_dtype must be float32, bfloat16 or float16, found {self.export_dtype!r}")
+        if self.layout not in (None, *LAYOUTS):
+            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, found {self.layout!r}")
 
 
 @dataclass
@@ -114,15 +123,32 @@ def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return model, tokenizer
 
 
-def layout_for(model: PreTrainedModel, max_length: int | None) -> Layout:
-    """Give the layout to train with: what the checkpoint records, or BLEURT's own, at most as long as asked for."""
-    recorded = Layout.from_config(model.config)
-    if max_length is None:
-        return recorded
-    longest = recorded.max_length if hasattr(model.config, CONFIG_KEY) else model.config.max_position_embeddings
-    if max_length > longest:
+def layout_for(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_length: int | None = None, name: str | None = None
+) -> Layout:
+    """Give the layout to train with: what the checkpoint records, or the one named, at most as long as asked for.
+
+    Args:
+        model: what is trained.
+        tokenizer: its own; its family says how many separators stand between two texts.
+        max_length: most tokens; by default what the model was made for, or 512.
+        name: one of `LAYOUTS`; by default what is recorded, or BLEURT's own.
+
+    Raises:
+        ValueError: if the model reads fewer tokens, or records another layout than the one named.
+    """
+    layout, is_recorded = Layout.from_config(model.config), hasattr(model.config, CONFIG_KEY)
+    if is_recorded and name and LAYOUTS[name] != layout.inputs:
+        raise ValueError(
+            f"the model was made to read {', '.join(layout.inputs)}, but layout {name} is {', '.join(LAYOUTS[name])}: "
+            "leave layout out, or begin with a bare encoder"
+        )
+    if not is_recorded:
+        layout = replace(layout, inputs=LAYOUTS[name or "bleurt"], separators=separators_of(tokenizer))
+    longest = layout.max_length if is_recorded else readable_positions(model.config) or layout.max_length
+    if max_length is not None and max_length > longest:
         raise ValueError(f"max_length {max_length} is more than the {longest} tokens that this model reads")
-    return Layout(recorded.inputs, max_length, recorded.separators)
+    return replace(layout, max_length=max_length or layout.max_length)
 
 
 def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> dict[str, Dataset]:
@@ -133,13 +159,14 @@ def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> dict[str, 
     """
     from datasets import Dataset
 
-    from bleurt_repro.datasets_builders.rating_files import rating_records
+    from bleurt_repro.datasets_builders.rating_files import REQUIRED_COLUMNS, rating_records
     from bleurt_repro.datasets_builders.splits import split_without_overlap
 
     columns = (*layout.inputs, "score")
-    rows = rating_records(ratings.train_file)
+    required = [name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references]
+    rows = rating_records(ratings.train_file, required)
     if ratings.validation_file:
-        sides = {"train": rows, "validation": rating_records(ratings.validation_file)}
+        sides = {"train": rows, "validation": rating_records(ratings.validation_file, required)}
     else:
         train, validation = split_without_overlap(rows, ratings.validation_ratio, seed)
         sides = {"train": [rows[i] for i in train], "validation": [rows[i] for i in validation]}
@@ -174,7 +201,7 @@ def main(arguments: list[str] | None = None) -> None:
     set_seed(args.seed)
 
     model, tokenizer = open_model(ratings.model)
-    layout = layout_for(model, ratings.max_length)
+    layout = layout_for(model, tokenizer, ratings.max_length, ratings.layout)
     prepare_scorer(model, tokenizer, layout)
     data = {
         name: encode_texts(texts, tokenizer, layout, keep=["score"])
@@ -184,7 +211,9 @@ def main(arguments: list[str] | None = None) -> None:
     trainer = ScorerTrainer(
         model=model,
         args=args,
-        data_collator=PairCollator(tokenizer, {"score": "labels"}),
+        data_collator=PairCollator(
+            tokenizer, {"score": "labels"}, segments=getattr(model.config, "type_vocab_size", 0) > 1
+        ),
         train_dataset=data["train"],
         eval_dataset=data["validation"],
         processing_class=tokenizer,

@@ -61,16 +61,19 @@ class PairCollator:
     Attributes:
         tokenizer: the model's.
         targets: columns to stack as float tensors, each with the name it is given to the model by.
+        segments: whether the model tells texts apart by token types; RoBERTa and XLM-R have none.
     """
 
     tokenizer: PreTrainedTokenizerBase
     targets: dict[str, str]
+    segments: bool = True
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Tensor]:
         """Make a batch: inputs of shape (pairs, tokens), targets of shape (pairs,) or (pairs, size)."""
         import torch
 
-        inputs = [{name: row[name] for name in MODEL_INPUTS} for row in rows]
+        names = [name for name in MODEL_INPUTS if self.segments or name != "token_type_ids"]
+        inputs = [{name: row[name] for name in names} for row in rows]
         batch = dict(self.tokenizer.pad(inputs, return_tensors="pt"))
         for column, name in self.targets.items():
             batch[name] = torch.tensor([row[column] for row in rows], dtype=torch.float32)

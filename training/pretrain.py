@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def main(arguments: list[str] | None = None) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     encoder = AutoModel.from_pretrained(folder, dtype="float32", trust_remote_code=False, use_safetensors=True)
     model = PretrainingModel(encoder, tasks, data.gammas({task.group for task in tasks}))
-    layout = Layout(max_length=min(data.max_length, encoder.config.max_position_embeddings))
+    longest = min(data.max_length, readable_positions(encoder.config) or data.max_length)
+    layout = Layout(max_length=longest, separators=separators_of(tokenizer))
 
     pairs = datasets.load_dataset(data.pairs, split="train")
     names = [task.name for task in tasks]

@@ -31,7 +31,8 @@ _CITATION = """\
 _INPUTS = """
 Args:
     predictions (list of str): the candidates.
-    references (list of str, or list of lists of str): one reference a candidate, or several.
+    references (list of str, or list of lists of str): one reference a candidate, or several; left out for checkpoints
+        that read none.
     sources (list of str, optional): what the candidates were made from, for checkpoints that read it.
     checkpoint (str, optional): an embedded or official name, a folder, or a Hub id with an optional @revision. May
         also be given as the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
@@ -127,6 +128,9 @@ class BleurtRepro(evaluate.Metric):
             # evaluate tells the kind of references from the first one; without any, either kind will do
             self.selected_feature_format = self.info.features[0]
             self._init_writer()
+        if self.writer is None and predictions is not None and references is None:
+            # evaluate cannot do without a column; the scorer says whether the checkpoint can do without references
+            return self._compute(check_texts("predictions", predictions), None, **kwargs)
         return evaluate.Metric.compute(self, predictions=predictions, references=references, **kwargs)
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
@@ -140,7 +144,7 @@ class BleurtRepro(evaluate.Metric):
     def _compute(
         self,
         predictions: list[str],
-        references: list[Any],
+        references: list[Any] | None,
         sources: list[str] | None = None,
         checkpoint: str | None = None,
         aggregate: str = "max",

@@ -64,6 +64,8 @@ def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str
     references = [line for line in lines_of(reference) if line.strip()]
     if not references or not candidate.strip():
         raise ValueError("give a reference and a candidate")
+    if shared.scorer.layout.reads_sources and not source.strip():
+        raise ValueError("give the source, too: the checkpoint reads it")
     check_pair(references, [candidate, source])
     read = source if shared.scorer.layout.reads_sources else None
     sources = None if read is None else [read]

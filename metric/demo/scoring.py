@@ -29,6 +29,11 @@ class SharedScorer:
 
     def __init__(self, checkpoint: str, device: str | None = None) -> None:
         self.scorer = BleurtScorer(checkpoint, device=device, progress=False)
+        if not self.scorer.layout.reads_references:  # BLEU and chrF stand beside every score
+            raise ValueError(
+                f"checkpoint {self.scorer.checkpoint} reads no references, by which the demo compares: "
+                "choose one that does, or score files with `bleurt-repro score`"
+            )
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="scoring")
 
     def compute(

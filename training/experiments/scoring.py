@@ -105,7 +105,8 @@ def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str,
         sources = [source for source in texts.sources or [] if source is not None]
         if len(sources) < len(texts.candidates):
             raise ValueError(f"checkpoint {name} reads sources, but the data do not have one for each record")
-    result = scorer.compute(references=list(texts.references), candidates=list(texts.candidates), sources=sources)
+    references = list(texts.references) if scorer.layout.reads_references else None
+    result = scorer.compute(references=references, candidates=list(texts.candidates), sources=sources)
     return {"scores": result.scores, "signature": result.signature}
 
 

@@ -1,0 +1,210 @@
+"""RoBLEURT's layouts: token ids in the paper's format, training in each, and one clear error for what does not fit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.encoding import PairEncoder
+from bleurt_repro.metric.layout import LAYOUTS, Layout, readable_positions, separators_of
+from bleurt_repro.training.finetune import layout_for, main, open_model
+from tests.conftest import make_tiny_scorer, make_tiny_tokenizer
+from tests.tiny_robertas import make_tiny_encoder
+
+SOURCE, CANDIDATE, REFERENCE = "der Hund", "the dog", "the cat sat"
+BOS, EOS = 0, 2
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoders")
+    return {name: make_tiny_encoder(folder / name, name) for name in ("roberta", "xlm-roberta")}
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("robleurt-src", (SOURCE, CANDIDATE, REFERENCE)),
+        ("robleurt-nosrc", (CANDIDATE, REFERENCE)),
+        ("reference-free", (SOURCE, CANDIDATE)),
+        ("bleurt", (REFERENCE, CANDIDATE)),
+    ],
+)
+def test_token_ids_are_in_the_format_of_the_paper(encoders, family, name, texts):
+    model, tokenizer = open_model(str(encoders[family]))
+    layout = layout_for(model, tokenizer, name=name)
+    encoder = PairEncoder(tokenizer, layout)
+    tokens = encoder.tokenize(texts)
+    # <s> src </s> </s> hyp </s> </s> ref </s> (RoBLEURT, equations 1 and 2)
+    expected = [BOS]
+    for i, text in enumerate(texts):
+        expected += [*([EOS] if i else []), *tokenizer(text, add_special_tokens=False)["input_ids"], EOS]
+    assert encoder.encode([tokens[text] for text in texts]).ids == expected
+    if len(texts) == 2:  # the tokenizer's own input of two texts
+        assert tokenizer(*texts)["input_ids"] == expected
+    assert (layout.separators, layout.max_length) == (2, 64)
+
+
+def test_bert_has_one_separator(tmp_path):
+    assert separators_of(make_tiny_tokenizer(tmp_path)) == 1
+
+
+def test_positions_that_begin_after_the_padding(encoders):
+    model, _ = open_model(str(encoders["xlm-roberta"]))
+    assert (model.config.max_position_embeddings, readable_positions(model.config)) == (66, 64)
+    model(torch.full((1, 64), 5))
+    with pytest.raises((IndexError, RuntimeError)):
+        model(torch.full((1, 65), 5))
+
+
+@pytest.mark.parametrize(("asked", "message"), [(65, "more than the 64 tokens"), (64, None)])
+def test_the_longest_input(encoders, asked, message):
+    model, tokenizer = open_model(str(encoders["roberta"]))
+    if message is None:
+        assert layout_for(model, tokenizer, asked).max_length == asked
+    else:
+        with pytest.raises(ValueError, match=message):
+            layout_for(model, tokenizer, asked)
+
+
+def test_a_recorded_layout_must_agree(tiny_source_scorer):
+    model, tokenizer = open_model(str(tiny_source_scorer))
+    assert layout_for(model, tokenizer, name="robleurt-src") == layout_for(model, tokenizer)
+    with pytest.raises(ValueError, match=r"made to read source, candidate, reference, but layout robleurt-nosrc is"):
+        layout_for(model, tokenizer, name="robleurt-nosrc")
+
+
+def ratings(path, reference=True):
+    words = "the cat sat on mat it rains dog".split()
+    records = [
+        {
+            "source": f"der {a}",
+            "candidate": f"the {b}",
+            "score": float(a == b),
+            **({"reference": f"the {a}"} if reference else {}),
+        }
+        for a in words
+        for b in words
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+TEXTS = {"references": [REFERENCE], "sources": [SOURCE]}
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("xlm-roberta", "robleurt-src"), ("roberta", "robleurt-nosrc"), ("xlm-roberta", "reference-free")],
+)
+def test_training_records_the_layout_and_the_scorer_reads_it(encoders, tmp_path, family, name):
+    file = ratings(tmp_path / "ratings.jsonl", reference=name != "reference-free")
+    words = ["--model", encoders[family], "--train_file", file, "--validation_ratio", "0.3", "--output_dir"]
+    words += [tmp_path / "out", "--layout", name, "--max_steps", "2", "--eval_steps", "2", "--save_steps", "2"]
+    words += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
+    main(list(map(str, words)))
+    scorer = BleurtScorer(str(tmp_path / "out"))
+    assert scorer.layout == Layout(LAYOUTS[name], 64, 2)
+    read = {role: value for role, value in TEXTS.items() if role.removesuffix("s") in LAYOUTS[name]}
+    assert len(scorer.score(candidates=[CANDIDATE], **read)) == 1
+
+
+def test_a_layout_of_no_name(encoders, tmp_path):
+    with pytest.raises(ValueError, match="layout must be one of bleurt, robleurt-src"):
+        main(["--model", str(encoders["roberta"]), "--train_file", "x.jsonl", "--output_dir", "o", "--layout", "src"])
+
+
+@pytest.fixture(scope="module")
+def scorers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("layouts")
+    return {
+        name: BleurtScorer(str(make_tiny_scorer(folder / name, inputs=inputs))) for name, inputs in LAYOUTS.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("robleurt-src", ["references"], "robleurt-src reads the source of each candidate: give sources"),
+        ("robleurt-src", ["sources"], "robleurt-src reads the reference of each candidate: give references"),
+        ("robleurt-nosrc", ["references", "sources"], "robleurt-nosrc reads no sources: leave sources out"),
+        ("bleurt", ["references", "sources"], "bleurt reads no sources: leave sources out"),
+        ("bleurt", [], "bleurt reads the reference of each candidate: give references"),
+        ("reference-free", ["references", "sources"], "reference-free reads no references: leave references out"),
+        ("reference-free", [], "reference-free reads the source of each candidate: give sources"),
+    ],
+)
+def test_inputs_that_do_not_fit(scorers, name, given, message):
+    with pytest.raises(ValueError, match=message):
+        scorers[name].score(candidates=[CANDIDATE], **{role: TEXTS[role] for role in given})
+
+
+def test_reference_free_on_the_command_line(scorers, tmp_path, capsys):
+    from bleurt_repro.cli import main as run
+
+    scorer = scorers["reference-free"]
+    expected = scorer.score(sources=[SOURCE, "Hi"], candidates=[CANDIDATE, "bye"])
+    (tmp_path / "src.txt").write_text(f"{SOURCE}\nHi\n")
+    (tmp_path / "hyp.txt").write_text(f"{CANDIDATE}\nbye\n")
+    records = [{"source": SOURCE, "candidate": CANDIDATE}, {"source": "Hi", "candidate": "bye"}]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    for words in (
+        ["--sources", str(tmp_path / "src.txt"), "--candidates", str(tmp_path / "hyp.txt")],
+        ["--pairs", str(tmp_path / "pairs.jsonl")],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            run(["score", "--checkpoint", str(scorer.folder), *words])
+        assert ended.value.code == 0
+        printed = [float(line) for line in capsys.readouterr().out.split()]
+        assert printed == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"source": "Hi", "candidate": "bye"}, "reads the reference of each candidate"),
+        ({"source": "Hi", "candidate": "bye", "reference": "by"}, "reads no sources"),
+    ],
+)
+def test_the_command_line_says_what_does_not_fit(scorers, tmp_path, capsys, record, message):
+    from bleurt_repro.cli import main as run
+
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(SystemExit) as ended:
+        run(["score", "--checkpoint", str(scorers["bleurt"].folder), "--pairs", str(tmp_path / "pairs.jsonl")])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_records_of_which_some_have_no_reference(tmp_path, capsys):
+    from bleurt_repro.cli import main as run
+
+    records = [{"source": "a", "candidate": "b"}, {"source": "a", "candidate": "b", "reference": "c"}]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.raises(SystemExit):
+        run(["score", "--pairs", str(tmp_path / "pairs.jsonl")])
+    assert 'record 1 has no "reference" but others have one' in capsys.readouterr().err
+
+
+def test_reference_free_through_evaluate(scorers):
+    import evaluate
+
+    from tests.test_evaluate_module import SPACE
+
+    scorer = scorers["reference-free"]
+    metric = evaluate.load(str(SPACE), checkpoint=str(scorer.folder))
+    found = metric.compute(predictions=[CANDIDATE], sources=[SOURCE])
+    assert found["scores"] == scorer.score(candidates=[CANDIDATE], sources=[SOURCE])
+    with pytest.raises(ValueError, match="reads no references: leave references out"):
+        metric.compute(predictions=[CANDIDATE], sources=[SOURCE], references=[REFERENCE])
+
+
+def test_the_demo_needs_references(scorers):
+    scoring = pytest.importorskip("bleurt_repro.metric.demo.scoring", reason="the demo needs Gradio")
+    with pytest.raises(ValueError, match="reads no references, by which the demo compares"):
+        scoring.SharedScorer(str(scorers["reference-free"].folder), None)
