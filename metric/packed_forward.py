@@ -70,7 +70,8 @@ class PackedForward:
         layers = list(encoder.encoder.layer)
         self._layers = [_Layer(layer, model.config, laid_out) for layer in layers[:-1]]
         self._last = _LastLayer(layers[-1], model.config, laid_out)
-        self._pooler, self._classifier = encoder.pooler.dense, model.classifier
+        self._pooler: Any = encoder.pooler.dense
+        self._classifier: Any = model.classifier
         self._weights = _versions(model)
 
     def is_current(self, model: PreTrainedModel) -> bool:

@@ -166,3 +166,17 @@ def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_p
     assert journal.exists()
     with pytest.warns(UserWarning, match="going on with the unfinished"):
         assert score().read_bytes() == whole
+
+
+def test_scoring_a_file_imports_no_library_that_it_does_not_use(tmp_path, pairs, tiny_scorer):
+    code = (
+        "import sys; from bleurt_repro.metric.score_files import score_files\n"
+        "score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
+        "  as_json=False, aggregate='max', scorer_options={'checkpoint': sys.argv[3]})\n"
+        "unused = ('datasets', 'evaluate', 'pandas', 'matplotlib', 'sacrebleu', 'onnxruntime', 'gradio')\n"
+        "sys.exit(str([name for name in unused if name in sys.modules] or ''))"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "pairs.jsonl"), str(tmp_path / "scores.txt"), str(tiny_scorer)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.stderr.strip() == ""
+    assert len(read(tmp_path / "scores.txt")) == COUNT
