@@ -67,8 +67,8 @@ def _publish(
     dry_run: bool,
     requirement: str | None = None,
 ) -> None:
-    from bleurt_repro.hub_cards.publish import Target
     from bleurt_repro.hub_cards.publish_folder import publish_folder
+    from bleurt_repro.hub_cards.target import Target
 
     target = Target(kind, repo_id, private=private, revision=revision, create_pr=create_pr)
     typer.echo(publish_folder(target, path, dry_run=dry_run, requirement=requirement))

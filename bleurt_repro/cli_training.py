@@ -40,6 +40,27 @@ def average(
     average_scorers(checkpoints, output, weight, dtype)
 
 
+def ensemble(
+    members: Annotated[list[str], typer.Argument(help="Two or more checkpoints; folders are copied.")],
+    validation: Annotated[str, typer.Option(help="Ratings that no member was trained on; they tune the weights.")],
+    output: Annotated[str, typer.Option(help="Folder to write.")],
+    weight: Annotated[list[float] | None, typer.Option(help="One a member; tuned by default.")] = None,
+    mixed_layouts: Annotated[
+        bool, typer.Option("--mixed-layouts", help="Members may read different texts, as Src and NoSrc do.")
+    ] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+) -> None:
+    """Put scorers together as one checkpoint: their standardised scores' weighted mean, their spread as uncertainty."""
+    from bleurt_repro.training.ensemble import make_ensemble
+
+    record = make_ensemble(
+        members, validation, output, weights=weight, mixed_layouts=mixed_layouts, device=device
+    )
+    for member in record["ensemble"]:
+        typer.echo(f"{member['checkpoint']}: weight {member['weight']:.3f}, tau {member['kendall_tau']:.4f}")
+    typer.echo(f"ensemble: tau {record['tuned']['kendall_tau']:.4f} ({record['validation']['ratings']} ratings)")
+
+
 def calibrate(
     checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint; its config.json is changed.")],
     ratings: Annotated[str, typer.Option(help="Ratings that it was not trained on: reference, candidate, score.")],

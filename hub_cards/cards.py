@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.hub_cards.drawing import draw
-from bleurt_repro.hub_cards.stages import settings_table, stages_of
+from bleurt_repro.hub_cards.stages import PRETRAINING, settings_table, stages_of
 from bleurt_repro.metric.layout import Layout
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def draw_model_card(
         layout=Layout.from_config(scorer.model.config),
         calibration=scorer.calibration,
         training=stages,
+        untrained_head=bool(stages) and stages[-1]["title"] == PRETRAINING,
         settings=settings_table(stages),
         agreement=[_table(results) for results in measured],
         domain=domain or DOMAIN,

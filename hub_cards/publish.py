@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from bleurt_repro.hub_cards.card_checks import check_card
-from bleurt_repro.hub_cards.checks import check_files, check_model
-from bleurt_repro.hub_cards.contents import REPLACED, File, gather
+from bleurt_repro.hub_cards.contents import REPLACED, File
+from bleurt_repro.hub_cards.plan import shown_size
+from bleurt_repro.hub_cards.target import MAIN, Target
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitInfo, HfApi
 
-KINDS = ("model", "dataset", "space")
-MAIN = "main"
+Result = TypeVar("Result")
+
 SPACE_SDK = "gradio"
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where something is published.
-
-    Attributes:
-        kind: "model", "dataset" or "space".
-        repo_id: "org/name".
-        private: whether the repository is to be a private one.
-        revision: the branch; made if need be.
-        create_pr: propose the commit in a pull request to main.
-    """
-
-    kind: str
-    repo_id: str
-    private: bool = False
-    revision: str | None = None
-    create_pr: bool = False
-
-    def __post_init__(self) -> None:
-        from huggingface_hub.errors import HFValidationError
-        from huggingface_hub.utils import validate_repo_id
-
-        if self.kind not in KINDS:
-            raise ValueError(f"what is published is one of {', '.join(KINDS)}, found {self.kind!r}")
-        try:
-            validate_repo_id(self.repo_id)
-        except HFValidationError as error:
-            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}") from error
-        if "/" not in self.repo_id:
-            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}")
-        if self.create_pr and self.revision not in (None, MAIN):
-            raise ValueError(f"--create-pr proposes a change of main: leave --revision {self.revision} out")
-
-    @property
-    def place(self) -> str:
-        """What to call it."""
-        return f"{self.kind} {self.repo_id}" + (f"@{self.revision}" if self.revision else "")
 
 
 @dataclass(frozen=True)
@@ -91,44 +51,9 @@ class Publication:
         """Sum it up for a terminal."""
         if not self.changes:
             return f"nothing has changed: no new commit\n{self.url}"
-        lines = [f"wrote {file.path} ({_size(file.size)})" for file in self.changes.written]
+        lines = [f"wrote {file.path} ({shown_size(file.size)})" for file in self.changes.written]
         lines += [f"deleted {path}, which the folder has no more" for path in self.changes.deleted]
         return "\n".join([*lines, self.url])
-
-
-def prepare(kind: str, folder: Path, files: Sequence[File] | None = None) -> tuple[list[File], list[str]]:
-    """Choose what is published, and make sure that it is fit for it.
-
-    Args:
-        kind: "model", "dataset" or "space".
-        folder: the folder.
-        files: to take the place of the folder's files of the same path, or to be added to them.
-
-    Returns:
-        the files, and the names of what lies beside them.
-
-    Raises:
-        ValueError: naming everything that is wrong.
-    """
-    found, left_out = gather(kind, folder)
-    chosen = {file.path: file for file in [*found, *(files or [])]}
-    content = [chosen[path] for path in sorted(chosen)]
-    problems = check_files(content, left_out) + (check_model(content) if kind == "model" else [])
-    problems += check_card(kind, content)
-    if problems:
-        raise ValueError(f"{folder} is not fit to publish: {'; '.join(problems)}")
-    return content, left_out
-
-
-def describe_plan(target: Target, files: Sequence[File], left_out: Sequence[str]) -> str:
-    """Say what publishing would do; nothing is asked of the Hub."""
-    way = "propose in a pull request to" if target.create_pr else "commit to"
-    lines = [f"would {way} {target.place}{' (private)' if target.private else ''}:"]
-    lines += [f"  {file.path} ({_size(file.size)})" for file in files]
-    lines.append(f"  {len(files)} files, {_size(sum(file.size for file in files))}; what is there already is not sent")
-    if left_out:
-        lines.append(f"left out: {', '.join(left_out)}")
-    return "\n".join(lines)
 
 
 def publish(target: Target, files: Sequence[File], message: str) -> Publication:
@@ -145,24 +70,44 @@ def publish(target: Target, files: Sequence[File], message: str) -> Publication:
         ValueError: if nobody is logged in, or the Hub refuses.
         ConnectionError: if the Hub stays out of reach or in trouble.
     """
-    from huggingface_hub import HfApi, get_token
+    from huggingface_hub import HfApi
+
+    api = HfApi(library_name="bleurt_repro")
+    return _ask_hub(target, lambda: _publish(api, target, files, message))
+
+
+def check_login(target: Target) -> None:
+    """Make sure that somebody is logged in, before hours are spent on what is to be published.
+
+    Raises:
+        ValueError: if nobody is, or the Hub refuses the token.
+        ConnectionError: if the Hub stays out of reach or in trouble.
+    """
+    from huggingface_hub import HfApi
+
+    _ask_hub(target, HfApi(library_name="bleurt_repro").whoami)
+
+
+def _ask_hub(target: Target, action: Callable[[], Result]) -> Result:
+    """Do something on the Hub, again if need be, and say in one sentence what came between."""
+    from huggingface_hub import get_token
     from huggingface_hub.errors import HfHubHTTPError
 
     from bleurt_repro.metric.hub_faults import PASSING, describe, is_lost_connection, status, with_retries
 
     if get_token() is None:
         raise ValueError("nobody is logged in to the Hub: `hf auth login`, or set HF_TOKEN")
-    api = HfApi(library_name="bleurt_repro")
     try:
-        return with_retries(lambda: _publish(api, target, files, message))
+        return with_retries(action)
     except Exception as error:
         if status(error) in PASSING or is_lost_connection(error):
             raise ConnectionError(
-                f"{target.place} was not published: {describe(error)}; nothing of it is there by halves, run the same "
-                "command again"
+                f"{target.place} was not published: {describe(error)}; nothing of it is there by halves, publish it again"
             ) from error
         if isinstance(error, HfHubHTTPError):
-            raise ValueError(f"{target.place} was not published: {_refusal(error)}") from error
+            code = status(error)
+            reason = describe(error) if code in (401, 403) else f"{describe(error)} ({' '.join(str(error).split())})"
+            raise ValueError(f"{target.place} was not published: {reason}") from error
         raise
 
 
@@ -224,19 +169,3 @@ def _proposed(api: HfApi, target: Target, files: Sequence[File], message: str) -
             if not _changes(api, target, files, discussion.git_reference):
                 return str(discussion.url)
     return None
-
-
-def _refusal(error: Exception) -> str:
-    from bleurt_repro.metric.hub_faults import describe, status
-
-    code = status(error)
-    return describe(error) if code in (401, 403) else f"{describe(error)} ({' '.join(str(error).split())})"
-
-
-def _size(count: int) -> str:
-    value = float(count)
-    for unit in ("B", "kB", "MB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"

@@ -10,8 +10,10 @@ from bleurt_repro.hub_cards.cards import draw_model_card, placeholder
 from bleurt_repro.hub_cards.contents import CARD, File
 from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub
 from bleurt_repro.hub_cards.local_names import shorten_paths
-from bleurt_repro.hub_cards.publish import Target, describe_plan, prepare, publish
+from bleurt_repro.hub_cards.plan import describe_plan, prepare
+from bleurt_repro.hub_cards.publish import publish
 from bleurt_repro.hub_cards.space import space_files, space_folder
+from bleurt_repro.hub_cards.target import Target
 
 RESULTS = "results.json"
 

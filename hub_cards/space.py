@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bleurt_repro.hub_cards.contents import CARD, File
 from bleurt_repro.hub_cards.drawing import draw
-from bleurt_repro.hub_cards.publish import MAIN, Target
+from bleurt_repro.hub_cards.target import MAIN, Target
 from bleurt_repro.hub_cards.wheel import pack_wheel, wheel_name
 
 REQUIREMENTS = "requirements.txt"

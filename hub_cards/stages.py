@@ -9,6 +9,7 @@ SETTINGS_SHOWN = (
     "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "num_train_epochs", "max_steps",
     "global_batch_size", "max_length", "bf16", "seed",
 )  # fmt: skip
+PRETRAINING = "Pre-training"
 # Recorded beside the options, but not options: they follow from the machine.
 NO_OPTIONS = ("world_size", "gradient_accumulation_steps")
 
@@ -64,7 +65,7 @@ def _stage(results: dict[str, Any]) -> dict[str, Any]:
             f"; best validation {best['measure'].replace('_', ' ')} {best['value']:.3f} at step {best['step']:,}"
         )
     return {
-        "title": "Fine-tuning" if kind == "ratings" else "Pre-training",
+        "title": "Fine-tuning" if kind == "ratings" else PRETRAINING,
         "summary": summary,
         "data": _data(data),
         "command": _command("finetune" if kind == "ratings" else "pretrain", settings),

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from bleurt_repro.hub_cards.card_checks import check_card
 from bleurt_repro.hub_cards.checks import check_files
 from bleurt_repro.hub_cards.contents import File, gather
-from bleurt_repro.hub_cards.publish import prepare
+from bleurt_repro.hub_cards.plan import prepare
 
 TOKEN = "hf_" + "a1B2" * 9
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n"

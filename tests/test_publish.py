@@ -8,8 +8,8 @@ import shutil
 import pytest
 from huggingface_hub import HfApi
 
-from bleurt_repro.hub_cards.publish import Target
 from bleurt_repro.hub_cards.publish_folder import publish_folder
+from bleurt_repro.hub_cards.target import Target
 from tests.loopback_hub import TOKEN, Fault
 from tests.loopback_hub.fixture import hub, waits  # noqa: F401
 
@@ -135,7 +135,7 @@ def test_an_interrupted_publication_leaves_nothing_by_halves_and_can_be_repeated
     hub.faults.add(Fault(match, "cut", times=10**6))
     with (
         pytest.warns(UserWarning),
-        pytest.raises(ConnectionError, match="model org/scorer was not published: .* run the same command again"),
+        pytest.raises(ConnectionError, match="model org/scorer was not published: .* publish it again"),
     ):
         publish_folder(MODEL, folder)
     assert published(hub) == {}

@@ -13,8 +13,8 @@ from base64 import urlsafe_b64encode
 import pytest
 from huggingface_hub import SpaceCard
 
-from bleurt_repro.hub_cards.publish import Target
 from bleurt_repro.hub_cards.space import draw_space_card, space_files, space_folder
+from bleurt_repro.hub_cards.target import Target
 from bleurt_repro.hub_cards.wheel import pack_wheel, wheel_name
 
 

@@ -112,11 +112,16 @@ def last_checkpoint(folder: Path) -> tuple[Path | None, float]:
 
 
 def check_output(args: Any) -> None:
-    """Refuse to write over another run's checkpoints.
+    """Refuse to write over another run's checkpoints, or to push as the Trainer would: at each save, without a card.
 
     Raises:
-        ValueError: if there are checkpoints and the run does not go on from them.
+        ValueError: if there are checkpoints and the run does not go on from them, or the run is to push.
     """
+    if args.push_to_hub:
+        raise ValueError(
+            "--push_to_hub is for the command line: `bleurt-repro finetune ...` publishes the finished checkpoint with its "
+            "card (under torchrun: `torchrun --no-python bleurt-repro finetune ...`)"
+        )
     found, _ = last_checkpoint(Path(args.output_dir))
     if found and not args.resume:
         raise ValueError(
