@@ -3,7 +3,7 @@
     bleurt-repro experiment drift --config experiment_drift_mini --data ratings/2017 --encoder ENCODER \\
         --pretrained PRETRAINED --output OUT
 
-DATA is what `bleurt-repro data wmt --average-duplicates` wrote for 2017: train, validation and test. OUT gets
+DATA is what `bleurt-repro data wmt` wrote for 2017: train, validation and test. OUT gets
 results.json and, drawn from it alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test
 skew, a line for each training skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run goes on.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bleurt_repro.training.experiments.baselines import Scored
@@ -68,5 +69,7 @@ def last_layer(encoder: str) -> BertScore:
 
 
 def describe(signal: BertScore) -> str:
-    """Name an encoder and its layer, for a signature."""
-    return f"encoder:{signal.identity}|layer:{signal.layers}"
+    """Name an encoder, the hash of its weights and its layer, for a signature."""
+    name = signal.identity["name"]
+    shown = Path(name).name if Path(name).is_dir() else name
+    return f"encoder:{shown}|sha256:{signal.identity['sha256']}|layer:{signal.layers}"

@@ -55,7 +55,7 @@ def draw_averages(results: Mapping[str, Any]) -> Figure:
 
     measures = results["measures"]
     names = len(results["rows"]) + len(results.get("published", []))
-    figure = Figure(figsize=(3.0 + 3.2 * len(measures), 1.6 + 0.27 * names), layout="constrained")
+    figure = Figure(figsize=(2.0 + 4.0 * len(measures), 1.6 + 0.27 * names), layout="constrained")
     for place, measure in enumerate(measures, start=1):
         _draw_measure(figure.add_subplot(1, len(measures), place), results, measure)
     handles: dict[str, Any] = {}
