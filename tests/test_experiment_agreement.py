@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from bleurt_repro.cli import app
 from bleurt_repro.training.experiments.agreement import draw_table, run
+from bleurt_repro.training.experiments.rating_tables import read_ratings
 
 REFERENCE = "the cat sat on the mat"
 # chrF++ ranks these from worst to best
@@ -96,3 +99,49 @@ def test_a_file_of_ranks_without_its_columns(tmp_path):
         ValueError, match=r"ranks\.jsonl has no column candidate_worse; found reference, candidate_better"
     ):
         run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"])
+
+
+def test_the_command_line_takes_lists_and_hyphens(tmp_path):
+    records = [
+        {"reference": REFERENCE, "candidate_better": CANDIDATES[a], "candidate_worse": CANDIDATES[b], "topic": topic}
+        for a, b, topic in ((3, 0, "x"), (3, 1, "x"), (2, 3, "y"), (1, 1, "y"))
+    ]
+    (tmp_path / "ranks.jsonl").write_text("\n".join(map(json.dumps, records)))
+    words = ["experiment", "agreement", "--relative-ranks", str(tmp_path / "ranks.jsonl"), "--by", "topic"]
+    words += ["--baselines", "chrf++", "length_ratio", "--resamples", "0", "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "| chrf++       | 100.0 | -100.0 | 0.0       |" in result.output
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["command"].endswith("--baselines chrf++ length_ratio --resamples 0 --output OUT")
+
+
+def test_scores_from_a_file_stand_beside_the_others_and_are_tested_against_them(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    (tmp_path / "scores.txt").write_text("3\n2\n1\n0\n")
+    files = [f"backwards={tmp_path / 'scores.txt'}"]
+    results = run(output=tmp_path / "out", ratings=ratings, baselines=["chrf++"], score_files=files, resamples=20)
+    assert [(row["name"], row["average"]["kendall_tau"]) for row in results["rows"]] == [
+        ("chrf++", pytest.approx(1)), ("backwards", pytest.approx(-1)),
+    ]  # fmt: skip
+    tau, pearson = results["comparisons"]
+    assert (tau["first"], tau["second"], tau["difference"]) == ("chrf++", "backwards", pytest.approx(2))
+    assert pearson["williams"]["de-en"]["t"] > 0
+    assert "chrf++ over backwards" in (tmp_path / "out" / "comparisons.md").read_text()
+
+
+def test_two_rows_of_one_name_are_refused(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="two rows are called bleu"):
+        run(output=tmp_path / "out", ratings=ratings, baselines=["bleu", "bleu"])
+
+
+def test_duplicates_are_averaged_where_asked(tmp_path):
+    path = tmp_path / "ratings.jsonl"
+    scores = [0, 2, 5]
+    records = [{"lp": "de-en", "reference": "r", "candidate": "c", "score": score} for score in scores[:2]]
+    records.append({"lp": "de-en", "reference": "r", "candidate": "d", "score": scores[2]})
+    path.write_text("\n".join(map(json.dumps, records)))
+    table = read_ratings(path, "lp", average_duplicates=True)
+    assert table[["candidate", "score"]].to_numpy().tolist() == [["c", 1.0], ["d", 5.0]]
+    assert len(read_ratings(path, "lp")) == 3
