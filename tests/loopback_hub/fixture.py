@@ -39,16 +39,19 @@ def waits(monkeypatch):
     return seconds
 
 
-def run_python(server: LoopbackHub, home: Path, code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_python(
+    server: LoopbackHub, home: Path, code: str, *words: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own that knows no other Hub.
 
     Args:
         server: the Hub.
         home: for HF_HOME.
         code: the program.
+        words: its arguments.
         variables: of the environment, over those of the Hub.
     """
     environment = {**os.environ, **server.environment(home), **variables}
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=home, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code, *words], env=environment, cwd=home, capture_output=True, text=True, timeout=300
     )
