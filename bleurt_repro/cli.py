@@ -15,7 +15,7 @@ import typer
 
 from bleurt_repro.cli_data import data_app
 from bleurt_repro.cli_publish import card, publish_app
-from bleurt_repro.cli_training import PASS_ON, average, calibrate, experiment_app, finetune, pretrain
+from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, experiment_app, finetune, pretrain
 
 app = typer.Typer(
     help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
@@ -193,6 +193,7 @@ def register() -> None:
 app.command(context_settings=PASS_ON)(pretrain)
 app.command(context_settings=PASS_ON)(finetune)
 app.command()(average)
+app.command()(ensemble)
 app.command()(calibrate)
 app.command()(card)
 

@@ -157,3 +157,80 @@ def data_synthetic(
         typer.echo("This share is done; the last process to finish, or one more run of any, will sum up.")
     else:
         typer.echo(report_text(read_info(output), report))
+
+
+@data_app.command("denoise")
+def data_denoise(
+    ratings: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score, year.")],
+    output: Annotated[str, typer.Option(help="JSONL file to write; a record of how is put beside it.")],
+    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint that judges; repeatable.")] = None,
+    scores: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: scores worked out elsewhere, one more judge; repeatable.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Of each year's ratings that counts as noisy.")] = 0.2,
+    method: Annotated[str, typer.Option(help="rescore, remove, or mark alone.")] = "rescore",
+    year: Annotated[list[int] | None, typer.Option(help="Where to look for noise; default: all. Repeatable.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+) -> None:
+    """Find noisy ratings by how far several metrics disagree on their ranks; remove or re-score them (RoBLEURT)."""
+    from bleurt_repro.training.denoise import denoise_file
+
+    done = denoise_file(
+        ratings,
+        output,
+        checkpoints=checkpoint or [],
+        score_files=scores or [],
+        share=share,
+        method=method,
+        years=year or [],
+        device=device,
+    )
+    for name, counts in done.by_year.items():
+        found = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+        typer.echo(f"{name}: {found}")
+
+
+@data_app.command("pseudo-labels")
+def data_pseudo_labels(
+    input: Annotated[
+        str, typer.Option(help="Parallel text: source, reference; with candidate, no translator needed.")
+    ],
+    output: Annotated[str, typer.Option(help="Folder to write to, or to go on with.")],
+    translator: Annotated[str | None, typer.Option(help="Sequence-to-sequence model that makes hypotheses.")] = None,
+    prefix: Annotated[str, typer.Option(help="Put before each source, such as '>>en<< '.")] = "",
+    teacher: Annotated[list[str] | None, typer.Option(help="Checkpoint that gives labels; repeatable.")] = None,
+    scores: Annotated[
+        list[str] | None, typer.Option(help="File of one score a triple, as of another metric; repeatable.")
+    ] = None,
+    dropping_rate: Annotated[float, typer.Option(help="Share of hypotheses that lose words.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Of the dropping.")] = 0,
+    lp: Annotated[str | None, typer.Option(help="Language pair to record, such as de-en.")] = None,
+    max_records: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="Progress bars; default: on a terminal.")] = None,
+) -> None:
+    """Make pre-training ratings from parallel text: translations labelled by metrics (RoBLEURT)."""
+    from bleurt_repro.datasets_builders.pseudo_labels import TRAIN, TRIPLES, PseudoLabelOptions, make_pseudo_labels
+
+    options = PseudoLabelOptions(
+        input=input,
+        output=output,
+        translator=translator,
+        prefix=prefix,
+        teachers=tuple(teacher or ()),
+        score_files=tuple(scores or ()),
+        dropping_rate=dropping_rate,
+        seed=seed,
+        lp=lp,
+        max_records=max_records,
+        device=device,
+    )
+    info = make_pseudo_labels(options, progress)
+    made = TRAIN if info["teachers"] else f"{TRIPLES} (no teacher named: score it elsewhere and give --scores)"
+    typer.echo(f"{info['triples']:,} triples, {info['with_dropped_words']:,} with words dropped: {made}")
+    for name, cut in [
+        ("the translator", info["truncated"]),
+        *((t["name"], t.get("truncated")) for t in info["teachers"]),
+    ]:
+        if cut:
+            typer.echo(f"{name} did not read {cut:,} triples to their ends")

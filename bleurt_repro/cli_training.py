@@ -53,9 +53,7 @@ def ensemble(
     """Put scorers together as one checkpoint: their standardised scores' weighted mean, their spread as uncertainty."""
     from bleurt_repro.training.ensemble import make_ensemble
 
-    record = make_ensemble(
-        members, validation, output, weights=weight, mixed_layouts=mixed_layouts, device=device
-    )
+    record = make_ensemble(members, validation, output, weights=weight, mixed_layouts=mixed_layouts, device=device)
     for member in record["ensemble"]:
         typer.echo(f"{member['checkpoint']}: weight {member['weight']:.3f}, tau {member['kendall_tau']:.4f}")
     typer.echo(f"ensemble: tau {record['tuned']['kendall_tau']:.4f} ({record['validation']['ratings']} ratings)")

@@ -57,7 +57,7 @@ def _parquet_records(file: Path) -> Iterator[tuple[str, Record]]:
 
 
 def _json_records(file: Path) -> Iterator[tuple[str, Record]]:
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(text_lines(file), start=1):
         if not line.strip():
             continue
         try:
@@ -70,11 +70,11 @@ def _json_records(file: Path) -> Iterator[tuple[str, Record]]:
 
 
 def _csv_records(file: Path) -> Iterator[tuple[str, Record]]:
-    return _table_records(file, csv.reader(_lines(file), strict=True))
+    return _table_records(file, csv.reader(text_lines(file), strict=True))
 
 
 def _tsv_records(file: Path) -> Iterator[tuple[str, Record]]:
-    return _table_records(file, csv.reader(_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE))
+    return _table_records(file, csv.reader(text_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def _table_records(file: Path, reader: Any) -> Iterator[tuple[str, Record]]:
@@ -110,7 +110,7 @@ def _column_names(file: Path, fields: list[str]) -> list[str]:
     return names
 
 
-def _lines(file: Path) -> Iterator[str]:
+def text_lines(file: Path) -> Iterator[str]:
     """Give the lines of a text file, ends included; only line feeds end a line, since text may hold other breaks."""
     number = 0
     try:

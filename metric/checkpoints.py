@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bleurt_repro.metric.bleurt_pytorch import SAFE_REVISION, is_bleurt_pytorch, load_bleurt_pytorch
+from bleurt_repro.metric.ensemble import is_ensemble
 from bleurt_repro.metric.hub import HUB_FILES, HUB_ID, download
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.official_names import OFFICIAL_CHECKPOINTS
@@ -141,6 +142,8 @@ def _open(name: str, folder: Path, dtype: torch.dtype | None) -> tuple[PreTraine
 
 def _check_files(name: str, folder: Path) -> None:
     """Refuse early, from what lies in the folder, with the reason."""
+    if is_ensemble(folder):
+        raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
     if (folder / "bleurt_config.json").is_file() and not (folder / "config.json").is_file():
         raise ValueError(
             f"checkpoint {name} is an official TensorFlow checkpoint: convert it once, with "

@@ -69,6 +69,7 @@ def score_files(
         identity = {
             "input": survey.digest,
             "records": [first, last],
+            **({"json": as_json} if scorer.gives_std else {}),  # what is kept of a record differs
             "signature": scorer.scoring_signature(aggregate, calibrated),
             "settings": {
                 name: str(value) for name, value in scorer_options.items() if name not in ("progress", "cache")
@@ -94,18 +95,19 @@ class _Run:
     def to_file(self, partial: PartialOutput, as_json: bool) -> None:
         for result, pairs in self._results(partial.counts.get("records", 0)):
             counts = {"records": len(result.scores), "pairs": pairs, "truncated": result.truncated}
-            partial.add(_lines(result.scores), **counts)
+            partial.add(_lines(result.scores, result.std if as_json else None), **counts)
         truncated = partial.counts.get("truncated", 0)
-        partial.finish(self._json([float(line) for line in partial.lines()], truncated) if as_json else None)
+        numbers = ([float(number) for number in line.split()] for line in partial.lines())
+        partial.finish(self._json(list(numbers), truncated) if as_json else None)
         self._warn(truncated, partial.counts.get("pairs", 0))
 
     def to_standard_output(self, as_json: bool) -> None:
-        scores: list[float] = []
+        scores: list[list[float]] = []
         truncated = total = 0
         for result, pairs in self._results(0):
             truncated, total = truncated + result.truncated, total + pairs
             if as_json:
-                scores += [round(score, DECIMALS) for score in result.scores]
+                scores += [[float(number) for number in line.split()] for line in _rows(result.scores, result.std)]
             else:
                 sys.stdout.write(_lines(result.scores))
                 sys.stdout.flush()
@@ -127,10 +129,13 @@ class _Run:
                 yield self.scorer.compute_quietly(**quiet), pairs
                 bar.update(0 if single else records)
 
-    def _json(self, scores: list[float], truncated: int) -> str:
+    def _json(self, rows: list[list[float]], truncated: int) -> str:
+        scores = [score for score, *_ in rows]
         mean = sum(scores) / len(scores) if scores else None
         signature = self.scorer.scoring_signature(**self.options)
         fields = {"scores": scores, "mean_score": mean, "signature": signature, "truncated": truncated}
+        if self.scorer.gives_std:
+            fields["std"] = [std for _, std in rows]
         return json.dumps(fields) + "\n"
 
     def _warn(self, truncated: int, pairs: int) -> None:
@@ -138,5 +143,11 @@ class _Run:
             warnings.warn(self.scorer.truncation_message(truncated, pairs), stacklevel=4)
 
 
-def _lines(scores: list[float]) -> str:
-    return "".join(f"{score:.{DECIMALS}f}\n" for score in scores)
+def _lines(scores: list[float], std: list[float] | None = None) -> str:
+    return "".join(f"{row}\n" for row in _rows(scores, std))
+
+
+def _rows(scores: list[float], std: list[float] | None) -> list[str]:
+    """One score a row and, beside it, where there is one, how far an ensemble's members lie apart."""
+    columns = [scores] if std is None else [scores, std]
+    return ["\t".join(f"{number:.{DECIMALS}f}" for number in row) for row in zip(*columns, strict=True)]

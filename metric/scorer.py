@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from bleurt_repro.metric.calibration import Calibration
-from bleurt_repro.metric.checkpoints import load_checkpoint
+from bleurt_repro.metric.checkpoints import find_checkpoint, load_checkpoint
 from bleurt_repro.metric.encoding import PairEncoder
+from bleurt_repro.metric.ensemble import is_ensemble
 from bleurt_repro.metric.layout import input_faults
 from bleurt_repro.metric.pair_scorer import Forward, PairScorer
 from bleurt_repro.metric.score_cache import ScoreCache
@@ -43,12 +44,14 @@ class ScoringResult:
         mean_score: their mean (the system's score), or None if there are none.
         signature: what the scores depend on.
         truncated: how many pairs were longer than the checkpoint reads.
+        std: of an ensemble, how far its members' standardised scores lie apart, one a candidate; else None.
     """
 
     scores: list[float]
     mean_score: float | None
     signature: str
     truncated: int
+    std: list[float] | None = None
 
 
 class BleurtScorer:
@@ -66,6 +69,7 @@ class BleurtScorer:
     Attributes:
         model: the `transformers` model.
         tokenizer: its tokenizer.
+        gives_std: whether it is an ensemble, and so can say how far its members lie apart.
         calibration: its map from scores to percentiles of human ratings, or None if it has none.
         signature: what the scores of `score()` with its default aggregation depend on.
 
@@ -75,6 +79,16 @@ class BleurtScorer:
         >>> identical > unrelated
         True
     """
+
+    gives_std = False
+
+    def __new__(cls, checkpoint: str = DEFAULT_CHECKPOINT, *_: Any, **__: Any) -> BleurtScorer:
+        """Make an `EnsembleScorer` where the checkpoint is an ensemble."""
+        if cls is BleurtScorer and is_ensemble(find_checkpoint(checkpoint)):
+            from bleurt_repro.metric.ensemble_scorer import EnsembleScorer
+
+            cls = EnsembleScorer
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -110,6 +124,30 @@ class BleurtScorer:
         """What the scores depend on, in one line."""
         return self.scoring_signature("max")
 
+    @overload
+    def score(
+        self,
+        *,
+        candidates: Sequence[str],
+        references: Any = ...,
+        sources: Sequence[str] | None = ...,
+        aggregate: str = ...,
+        calibrated: bool = ...,
+        return_std: Literal[False] = ...,
+    ) -> list[float]: ...
+
+    @overload
+    def score(
+        self,
+        *,
+        candidates: Sequence[str],
+        references: Any = ...,
+        sources: Sequence[str] | None = ...,
+        aggregate: str = ...,
+        calibrated: bool = ...,
+        return_std: Literal[True],
+    ) -> tuple[list[float], list[float]]: ...
+
     def score(
         self,
         *,
@@ -118,7 +156,8 @@ class BleurtScorer:
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
-    ) -> list[float]:
+        return_std: bool = False,
+    ) -> list[float] | tuple[list[float], list[float]]:
         """Score each candidate against its reference or references.
 
         Args:
@@ -128,22 +167,26 @@ class BleurtScorer:
             sources: the texts they were made from, for a checkpoint that reads them.
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
             calibrated: give, for each score, the percentile that such translations have among human ratings, 0 to 100.
+            return_std: with an ensemble, give how far its members' scores lie apart, too.
 
         Returns:
-            one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1.
+            one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1. With
+            `return_std` the scores and, in a second list, the standard deviation of the members' standardised scores.
 
         Raises:
             TypeError: if a list is a bare string or an item is no string.
             ValueError: if lengths differ, a candidate has no reference, sources or references do not fit the
-                checkpoint, or it has no calibration and `calibrated` asks for it.
+                checkpoint, it has no calibration and `calibrated` asks for it, or `return_std` is asked of one model.
         """
-        return self.compute(
+        result = self.compute(
             references=references,
             candidates=candidates,
             sources=sources,
             aggregate=aggregate,
             calibrated=calibrated,
-        ).scores
+            return_std=return_std,
+        )
+        return (result.scores, result.std or []) if return_std else result.scores
 
     def compute(
         self,
@@ -153,9 +196,10 @@ class BleurtScorer:
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
+        return_std: bool = False,
     ) -> ScoringResult:
         """Score as `score()` does, and give the mean, the signature and the number of truncated pairs with it."""
-        self.check_options(aggregate, calibrated)
+        self.check_options(aggregate, calibrated, return_std)
         items, owners = self._items(references, candidates, sources)
         with self.progress_bar(len(items)) as bar:
             result = self._result(items, owners, aggregate, calibrated, bar.update)
@@ -184,12 +228,17 @@ class BleurtScorer:
         self.check_options(aggregate, calibrated)
         return self._result(*self._items(references, candidates, sources), aggregate, calibrated, done)
 
-    def check_options(self, aggregate: str, calibrated: bool) -> None:
+    def check_options(self, aggregate: str, calibrated: bool, return_std: bool = False) -> None:
         """Refuse what `compute()` could not do.
 
         Raises:
-            ValueError: if there is no such aggregate, or no calibration.
+            ValueError: if there is no such aggregate, no calibration, or no members whose scores could lie apart.
         """
+        if return_std and not self.gives_std:
+            raise ValueError(
+                f"checkpoint {self.checkpoint} is one model: return_std takes an ensemble, which "
+                "`bleurt-repro ensemble` makes"
+            )
         if calibrated and self.calibration is None:
             raise ValueError(
                 f"checkpoint {self.checkpoint} has no calibration: leave calibrated out, or fit one with "

@@ -12,6 +12,7 @@ HASH_DIGITS = 12
 # A checkpoint's configuration, weights and tokenizer; results, logs and cards beside them do not count.
 SCORING_FILES = (
     "config.json",
+    "ensemble.json",  # names its members' hashes
     "*.safetensors",
     "*.safetensors.index.json",
     "tokenizer*",

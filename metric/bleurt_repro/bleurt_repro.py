@@ -41,6 +41,7 @@ Args:
         calibration. Default: False.
     batch_tokens (int, optional): padded tokens in a batch.
     device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
+    return_std (bool): with an ensemble, give "std", too: how far its members' scores lie apart. Default: False.
 
 Returns:
     scores (list of float): one a candidate, on the scale of standardised human ratings (not bounded to 0..1).
@@ -151,6 +152,7 @@ class BleurtRepro(evaluate.Metric):
         calibrated: bool = False,
         batch_tokens: int | None = None,
         device: str | None = None,
+        return_std: bool = False,
     ) -> dict[str, Any]:
         scorer = self._scorer_for(checkpoint=checkpoint or self.checkpoint, batch_tokens=batch_tokens, device=device)
         result = scorer.compute(
@@ -159,8 +161,10 @@ class BleurtRepro(evaluate.Metric):
             sources=sources,
             aggregate=aggregate,
             calibrated=calibrated,
+            return_std=return_std,
         )
         return {
+            **({"std": result.std} if return_std else {}),
             "scores": result.scores,
             "mean_score": result.mean_score,
             "signature": result.signature,

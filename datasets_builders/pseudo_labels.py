@@ -1,0 +1,312 @@
+"""Pseudo-labelled pre-training data: real translations, scored by metrics instead of people (RoBLEURT, section 2.2).
+
+    bleurt-repro data pseudo-labels --input parallel.tsv --translator MODEL --teacher CHECKPOINT --output DIR
+
+DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and teachers' scores are kept
+in DIR/parts, a part at a time: a killed run goes on. Without a teacher DIR gets triples.jsonl alone, for a metric that
+runs elsewhere (such as COMET); its scores, one a line, come back with `--scores`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
+from bleurt_repro.metric.atomic import write_text
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+Values = NDArray[np.float64]
+Triple = dict[str, Any]
+
+# RoBLEURT, section 2.2: the share of hypotheses that lose words.
+DROPPING_RATE = 0.3
+PART = 1024  # triples
+PARTS, TRIPLES, TRAIN, INFO = "parts", "triples.jsonl", "train.jsonl", "info.json"
+
+
+@dataclass(frozen=True)
+class PseudoLabelOptions:
+    """How the data are made.
+
+    Attributes:
+        input: records with source and reference, and candidate where hypotheses are there already.
+        output: folder to write.
+        translator: sequence-to-sequence model that makes hypotheses; None where they are there.
+        prefix: put before each source, such as ">>en<< ".
+        teachers: checkpoints whose scores become labels.
+        score_files: files of one score a line, in the order of triples.jsonl.
+        dropping_rate: share of the hypotheses that lose words.
+        seed: of the dropping.
+        lp: language pair to record, such as "de-en".
+        max_records: stop after so many; all by default.
+        device: where to compute.
+    """
+
+    input: str
+    output: str
+    translator: str | None = None
+    prefix: str = ""
+    teachers: tuple[str, ...] = ()
+    score_files: tuple[str, ...] = ()
+    dropping_rate: float = DROPPING_RATE
+    seed: int = 0
+    lp: str | None = None
+    max_records: int | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropping_rate <= 1:
+            raise ValueError(
+                f"the share of hypotheses that lose words must be from 0 to 1, found {self.dropping_rate}"
+            )
+        if self.max_records is not None and self.max_records < 1:
+            raise ValueError(f"max_records must be 1 or more, found {self.max_records}")
+
+
+def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None) -> dict[str, Any]:
+    """Make triples and their labels.
+
+    Args:
+        options: what of.
+        progress: show bars; by default on a terminal.
+
+    Returns:
+        what info.json holds: counts, teachers, and the labels' mean and deviation before standardising.
+
+    Raises:
+        FileNotFoundError: if a file or model cannot be found.
+        ValueError: if the input lacks a text, the folder holds other data, or scores do not fit.
+    """
+    pairs = read_pairs(options.input, options.translator is None, options.max_records)
+    folder = Path(options.output)
+    recipe = _recipe(options)
+    _claim(folder, recipe)
+    triples, truncated = _triples(options, pairs, folder / PARTS, progress)
+    labels = [*_teacher_scores(options, triples, folder / PARTS, progress), *_file_scores(options, triples)]
+    info: dict[str, Any] = {
+        **recipe,
+        "triples": len(triples),
+        "truncated": truncated,
+        "with_dropped_words": sum(triple["word_dropping"] for triple in triples),
+        "teachers": [teacher for teacher, _ in labels],
+    }
+    if not labels:
+        _write_lines(folder / TRIPLES, triples)
+    else:
+        scores = np.mean([standardised(teacher["name"], values) for teacher, values in labels], axis=0)
+        scores = standardised("the teachers' mean", scores)
+        _write_lines(
+            folder / TRAIN, [_rating(*row, options.lp) for row in enumerate(zip(triples, scores, strict=True))]
+        )
+    write_text(folder / INFO, json.dumps(info, indent=2, ensure_ascii=False) + "\n")
+    return info
+
+
+def read_pairs(path: str, with_candidates: bool, most: int | None) -> list[Triple]:
+    """Read parallel text: records of source and reference, or a table of those two columns without names.
+
+    Args:
+        path: CSV, TSV, JSON lines or Parquet, as `read_records` takes them. A TSV whose first line does not name the
+            columns is read as source and reference (and candidate).
+        with_candidates: whether each record must have a candidate.
+        most: how many records to read.
+
+    Raises:
+        ValueError: naming the line, if a text is missing.
+    """
+    names = ("source", "reference", *(("candidate",) if with_candidates else ()))
+    pairs: list[Triple] = []
+    for place, record in islice(_records(path), most):
+        if missing := [name for name in names if not str(record.get(name) or "").strip()]:
+            hint = "; hypotheses are either in the file or made with --translator" if "candidate" in missing else ""
+            raise ValueError(f"{path}, {place}: no {', '.join(missing)}{hint}")
+        pairs.append({name: record[name] for name in names})
+    if not pairs:
+        raise ValueError(f"{path}: no records; expected source and reference")
+    return pairs
+
+
+def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    from bleurt_repro.datasets_builders.record_files import file_form, read_records, text_lines
+
+    if not Path(path).is_file() or file_form(path) != ".tsv":
+        yield from read_records(path)
+        return
+    first = next(text_lines(Path(path)), "").rstrip("\r\n").split("\t")
+    if {"source", "reference"} <= {name.strip() for name in first}:
+        yield from read_records(path)
+        return
+    for number, line in enumerate(text_lines(Path(path)), start=1):
+        yield (
+            f"line {number}",
+            dict(zip(("source", "reference", "candidate"), line.rstrip("\r\n").split("\t"), strict=False)),
+        )
+
+
+def _recipe(options: PseudoLabelOptions) -> dict[str, Any]:
+    """Say what decides the triples."""
+    from bleurt_repro.datasets_builders.models import find_model, identify
+    from bleurt_repro.metric.signature import file_hash
+
+    model = options.translator
+    decisive = {
+        "input": {"file": Path(options.input).name, "sha256": file_hash(Path(options.input)).hex()},
+        "translator": None if model is None else identify(model, find_model(model, "translator")),
+        "prefix": options.prefix,
+        "dropping_rate": options.dropping_rate,
+        "seed": options.seed,
+    }
+    text = json.dumps(decisive, sort_keys=True, default=str)
+    return {"fingerprint": hashlib.sha256(text.encode()).hexdigest()[:16], **json.loads(text)}
+
+
+def _claim(folder: Path, recipe: dict[str, Any]) -> None:
+    path = folder / PARTS / "recipe.json"
+    if path.is_file():
+        if json.loads(path.read_text(encoding="utf-8"))["fingerprint"] != recipe["fingerprint"]:
+            raise ValueError(f"{folder} holds data of another recipe: choose a new folder")
+        return
+    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is not empty and was not begun by this command: choose a new folder")
+    path.parent.mkdir(parents=True)
+    write_text(path, json.dumps(recipe, indent=2) + "\n")
+
+
+def _triples(
+    options: PseudoLabelOptions, pairs: list[Triple], parts: Path, progress: bool | None
+) -> tuple[list[Triple], int]:
+    """Translate and drop words, part by part."""
+    translator: Any = None
+
+    def make(start: int, members: list[Triple]) -> tuple[list[Triple], int]:
+        nonlocal translator
+        truncated = 0
+        if options.translator is None:
+            hypotheses = [pair["candidate"] for pair in members]
+        else:
+            from bleurt_repro.datasets_builders.translator import Translator
+
+            translator = translator or Translator(options.translator, device=options.device)
+            before = translator.truncated
+            hypotheses = translator.translate([pair["source"] for pair in members], options.prefix)
+            truncated = translator.truncated - before
+            translator.forget()
+        made = [
+            _with_noise({**pair, "candidate": text}, options, start + i)
+            for i, (pair, text) in enumerate(zip(members, hypotheses, strict=True))
+        ]
+        return made, truncated
+
+    with _bar(len(pairs), "triples", progress) as bar:
+        return _by_parts(pairs, parts, "triples", make, bar)
+
+
+def _with_noise(triple: Triple, options: PseudoLabelOptions, place: int) -> Triple:
+    random = np.random.default_rng((options.seed, place))
+    dropped = bool(random.random() < options.dropping_rate)
+    candidate = drop_words(triple["candidate"], random) if dropped else triple["candidate"]
+    return {**triple, "candidate": candidate, "word_dropping": dropped}
+
+
+def _teacher_scores(
+    options: PseudoLabelOptions, triples: list[Triple], parts: Path, progress: bool | None
+) -> Iterator[tuple[dict[str, Any], Values]]:
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    for name in options.teachers:
+        scorer = BleurtScorer(name, device=options.device, progress=False)
+        key = hashlib.sha256(scorer.signature.encode()).hexdigest()[:12]
+
+        def score(_: int, members: list[Triple], scorer: BleurtScorer = scorer) -> tuple[list[float], int]:
+            texts: dict[str, Any] = {f"{role}s": [item[role] for item in members] for role in scorer.layout.inputs}
+            result = scorer.compute_quietly(**texts, done=lambda count: None)
+            return result.scores, result.truncated
+
+        with _bar(len(triples), f"labels by {scorer.checkpoint}", progress) as bar:
+            values, truncated = _by_parts(triples, parts, f"scores-{key}", score, bar)
+        teacher = {"name": scorer.checkpoint, "signature": scorer.signature, "truncated": truncated}
+        yield teacher, np.array(values)
+
+
+def _file_scores(options: PseudoLabelOptions, triples: list[Triple]) -> Iterator[tuple[dict[str, Any], Values]]:
+    from bleurt_repro.metric.signature import file_hash
+
+    for name in options.score_files:
+        path = Path(name)
+        if not path.is_file():
+            raise FileNotFoundError(f"no file {name}: expected one score a line, in the order of {TRIPLES}")
+        values = []
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            try:
+                values.append(float(line))
+            except ValueError:
+                raise ValueError(f"{name}, line {number}: expected a number, found {line[:40]!r}") from None
+        if len(values) != len(triples) or not np.isfinite(values).all():
+            raise ValueError(
+                f"{name} must have a finite number for each of {len(triples)} triples, found {len(values)}"
+            )
+        yield {"name": path.name, "signature": f"file|sha256:{file_hash(path).hex()[:12]}"}, np.array(values)
+
+
+def _by_parts(
+    items: list[Triple],
+    folder: Path,
+    name: str,
+    make: Callable[[int, list[Triple]], tuple[list[Any], int]],
+    bar: tqdm[Any],
+) -> tuple[list[Any], int]:
+    """Make something of each item, a part at a time, and count what was too long; parts that are there are read."""
+    made: list[Any] = []
+    truncated = 0
+    for start in range(0, len(items), PART):
+        members = items[start : start + PART]
+        # A last part that is not whole bears its size: more records make it anew.
+        whole = "" if len(members) == PART else f"-of-{len(members)}"
+        path = folder / f"{name}-{start // PART:05d}{whole}.json"
+        if path.is_file():
+            found = json.loads(path.read_text(encoding="utf-8"))
+        else:
+            found = dict(zip(("made", "truncated"), make(start, members), strict=True))
+            write_text(path, json.dumps(found, ensure_ascii=False) + "\n")
+        made += found["made"]
+        truncated += found["truncated"]
+        bar.update(len(members))
+    return made, truncated
+
+
+def standardised(name: str, values: Values) -> Values:
+    """Give values with mean 0 and standard deviation 1 (RoBLEURT, section 2.2).
+
+    Raises:
+        ValueError: if they do not vary.
+    """
+    if len(values) < 2 or not values.std() > 0:
+        raise ValueError(f"{name} gives all {len(values)} triples the same score: nothing can be learnt from that")
+    return (values - values.mean()) / values.std()
+
+
+def _rating(place: int, labelled: tuple[Triple, float], lp: str | None) -> Triple:
+    triple, score = labelled
+    known = {"lp": lp} if lp else {}
+    return {**known, "segment_id": place, **triple, "score": float(score)}
+
+
+def _write_lines(path: Path, rows: Sequence[Triple]) -> None:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _bar(total: int, name: str, progress: bool | None) -> tqdm[Any]:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, desc=name, unit="triple", disable=None if progress is None else not progress)
