@@ -8,6 +8,7 @@ import shutil
 import pytest
 from huggingface_hub import ModelCard
 
+from bleurt_repro import BleurtScorer
 from bleurt_repro.hub_cards.cards import draw_model_card
 from bleurt_repro.training.experiments import agreement
 from tests.test_experiment_agreement import write_ratings
@@ -75,3 +76,28 @@ def test_a_file_that_holds_no_results(measured, tmp_path):
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(ValueError, match=r"bad\.json is no results file"):
         draw_model_card(measured[0], training=[tmp_path / "bad.json"])
+
+
+def test_the_quick_start_for_transformers_gives_the_scorers_own_score(tiny_scorer):
+    card = draw_model_card(tiny_scorer)
+    (code,) = [
+        part.split("```")[0] for part in card.split("```python\n")[1:] if "transformers" in part.split("```")[0]
+    ]
+    names: dict = {}
+    exec(code.replace("path/to/tiny", str(tiny_scorer)), names)
+    pair = {"references": ["The cat sat on the mat."], "candidates": ["A cat was sitting on the mat."]}
+    assert names["score"] == pytest.approx(BleurtScorer(str(tiny_scorer)).score(**pair)[0], abs=1e-5)
+
+
+def test_a_checkpoint_that_reads_sources_is_not_shown_as_a_pair(tiny_source_scorer):
+    card = draw_model_card(tiny_source_scorer)
+    assert "It reads source, candidate, reference, in this order" in card
+    assert "AutoTokenizer" not in card and "sources=[" in card
+
+
+def test_pre_training_names_its_signals_and_says_that_nothing_is_scored_yet(tiny_scorer, tmp_path):
+    run = {**RUN, "data": {"pairs": {"folder": "pairs", "parts": ["a", "b"]}, "train_pairs": 99, "signals": ["bleu", "rouge"]}}  # fmt: skip
+    (tmp_path / "run.json").write_text(json.dumps({**run, "best": {"measure": "loss", "value": None, "step": 0}}))
+    card = draw_model_card(tiny_scorer, training=[tmp_path / "run.json"])
+    assert "Nothing yet: it was pre-trained on synthetic pairs, and its head is new." in card
+    assert "signals: bleu, rouge" in card and "validation not measured" in card
