@@ -65,7 +65,8 @@ def draw_dataset_card(
     from bleurt_repro.metric.signature import file_hash
 
     folder = Path(folder)
-    data = DatasetCard((folder / CARD).read_text(encoding="utf-8")).data if (folder / CARD).is_file() else None
+    path = folder / CARD
+    data: Any = DatasetCard(path.read_text(encoding="utf-8")).data if path.is_file() else None
     if data is None or not data.get("configs"):
         raise ValueError(
             f"{folder} has no {CARD} that names its files: write the data with `bleurt-repro data ...`, or a card by hand"

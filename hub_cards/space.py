@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from bleurt_repro.hub_cards.contents import CARD, File
 from bleurt_repro.hub_cards.drawing import draw
@@ -101,9 +102,9 @@ def _agreement() -> list[dict[str, object]]:
 
     from bleurt_repro.metric.checkpoints import find_checkpoint
 
-    card = ModelCard((find_checkpoint(DEFAULT_CHECKPOINT) / CARD).read_text(encoding="utf-8"))
+    data: Any = ModelCard((find_checkpoint(DEFAULT_CHECKPOINT) / CARD).read_text(encoding="utf-8")).data
     tables: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    for result in card.data.eval_results or []:
+    for result in data.eval_results or []:
         name = result.metric_name or result.metric_type
         tables[result.dataset_name][result.dataset_config or "all"][name] = result.metric_value
     return [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from datasets import load_dataset
 
 from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic_pairs import SyntheticPairs, read_info
+from tests.loopback_hub.fixture import hub, run_python  # noqa: F401
 from tests.tiny_teachers import SENTENCES
 
 
@@ -54,3 +57,21 @@ def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
     recipe.write_text(yaml.safe_dump(config.with_options(**tiny_teachers.options()).to_dict()))
     builder = SyntheticPairs(data_dir=tmp_path / "pairs", source=str(folder.parent / "in.txt"), recipe=recipe)
     assert builder.record["parts"] == read_info(folder)["parts"]
+
+
+def test_published_pairs_open_by_their_id_and_name_no_folder_of_this_machine(folder, hub, tmp_path):  # noqa: F811
+    from bleurt_repro.hub_cards.publish_folder import publish_folder
+    from bleurt_repro.hub_cards.target import Target
+
+    target = Target("dataset", "org/pairs")
+    assert "left out: parts/, skipped.jsonl" in publish_folder(target, folder)
+    assert publish_folder(target, folder).startswith("nothing has changed")
+    _, files = hub.store.files("dataset", "org/pairs", "main")
+    texts = {path: hub.store.content(entry.etag).decode() for path, entry in files.items() if "parquet" not in path}
+    assert sorted(texts) == ["README.md", "dataset_info.json", "recipe.json", "report.json"]
+    assert not [path for path, text in texts.items() if str(folder.parent.parent) in text]
+    assert 'load_dataset("org/pairs", split="train")' in texts["README.md"]
+    code = "import json, datasets; print('ROWS' + json.dumps(datasets.load_dataset('org/pairs', split='train').to_list()))"
+    run = run_python(hub, tmp_path, code)
+    assert "ROWS" in run.stdout, run.stderr
+    assert json.loads(run.stdout.split("ROWS")[1]) == load_dataset(str(folder), split="train").to_list()
