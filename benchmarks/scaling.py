@@ -62,7 +62,7 @@ def narrow_checkpoint(folder: Path) -> str:
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(find_checkpoint("bleurt-repro-mini"))
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    BertForSequenceClassification(BertConfig(len(tokenizer), num_labels=1, **sizes)).save_pretrained(folder)
+    BertForSequenceClassification(BertConfig(vocab_size=len(tokenizer), num_labels=1, **sizes)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
 

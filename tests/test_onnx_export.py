@@ -73,6 +73,16 @@ def test_the_scorer_takes_a_backend(tiny_scorer, cache, monkeypatch):
     assert BleurtScorer(str(tiny_scorer), backend="onnx-int8").score(**TEXTS) == scores
 
 
+@needs_onnx
+def test_all_but_the_first_layer_is_in_int8(cache):
+    import onnx
+
+    graph = onnx.load(str(onnx_export.exported(bert(layers=3), "abc", "onnx-int8")))
+    names = [node.op_type for node in graph.graph.node]
+    # The second layer has 4 products, the last 5, and the head 2; the first has 4 and each attention 2 in float32.
+    assert (names.count("MatMulInteger"), names.count("MatMul")) == (11, 4 + 6)
+
+
 def test_a_missing_library_is_named(tiny_scorer, monkeypatch):
     monkeypatch.setattr(onnx_export, "LIBRARIES", ("json", "no_such_library"))
     with pytest.raises(ValueError, match=r"backend onnx needs no_such_library: .*bleurt-repro\[onnx\]"):
