@@ -103,5 +103,5 @@ def _short(value: Any) -> str:
     for sign in (":", "="):
         name, found, path = text.partition(sign)
         if found and Path(path).exists():
-            return f"{name}{sign}{Path(path).resolve().name}"
-    return Path(text).resolve().name if Path(text).exists() else text
+            return f"{name}{sign}{Path(path).absolute().name}"
+    return Path(text).absolute().name if Path(text).exists() else text
