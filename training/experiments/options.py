@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +93,7 @@ def command(experiment: str, settings: Sequence[Any]) -> str:
             value = getattr(group, item.name)
             default = item.default_factory() if callable(item.default_factory) else item.default
             if item.name not in ("output", "keep_models") and value != default:
-                shown = " ".join(map(_short, value)) if isinstance(value, list) else _short(value)
+                shown = shlex.join(map(_short, value if isinstance(value, list) else [value]))
                 words.append(f"--{item.name} {shown}")
     return " ".join([*words, "--output OUT"])
 
