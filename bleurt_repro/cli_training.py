@@ -113,6 +113,14 @@ def experiment_ablation(context: typer.Context) -> None:
     typer.echo(tables.draw_table(ablation.main(context.args)))
 
 
+@experiment_app.command("robleurt", context_settings=PASS_ON)
+def experiment_robleurt(context: typer.Context) -> None:
+    """Sources, combination, encoders, pre-training and denoising, table by table (--help lists the options)."""
+    from bleurt_repro.training.experiments import robleurt, robleurt_report
+
+    typer.echo(robleurt_report.draw_tables(robleurt.main(context.args)))
+
+
 @experiment_app.command("sanity")
 def experiment_sanity(
     output: Annotated[str, typer.Option(help="Folder to write results, table, plot and failures to.")],

@@ -40,6 +40,7 @@ class FineTuning:
         data: Callable[[int], tuple[Path, Path]],
         texts: Texts,
         notes: Mapping[str, Any] | None = None,
+        more: Sequence[str] = (),
     ) -> Row:
         """Train one model a seed and score with each.
 
@@ -49,22 +50,25 @@ class FineTuning:
             data: gives the ratings to train and to validate on, for a seed.
             texts: what is scored.
             notes: what the results say of the row.
+            more: options of `bleurt-repro finetune` over those of the configuration.
         """
         from tqdm import tqdm
 
         contents = []
         for seed in tqdm(self.options.seeds, desc=name, unit="model", disable=None):
-            contents.append(self._cell(name, start, data(seed), texts, seed))
+            contents.append(self._cell(name, start, data(seed), texts, seed, more))
         notes = {**(notes or {}), "training": [content["training"] for content in contents]}
         vectors = [np.array(content["scores"]) for content in contents]
         return Row(name, "model", vectors, contents[0]["signature"], notes)
 
-    def _cell(self, name: str, start: str, files: tuple[Path, Path], texts: Texts, seed: int) -> dict[str, Any]:
-        inputs = [self._start(start), self._settings(files, seed)]
+    def _cell(
+        self, name: str, start: str, files: tuple[Path, Path], texts: Texts, seed: int, more: Sequence[str]
+    ) -> dict[str, Any]:
+        inputs = [self._start(start), self._settings(files, seed), *([list(more)] if more else [])]
         folder = self.folder / MODELS / f"{self.cells.path(name, inputs).stem}-seed{seed}"
 
         def compute() -> dict[str, Any]:
-            results = self._train(start, files, seed, folder)
+            results = self._train(start, files, seed, folder, more)
             scored = score_with(str(folder), texts, {})
             if self.options.keep_models:
                 for checkpoint in folder.glob("checkpoint-*"):
@@ -75,7 +79,9 @@ class FineTuning:
 
         return self.cells.get(f"model-{name}-seed{seed}", [*inputs, texts.fingerprint], compute)
 
-    def _train(self, start: str, files: tuple[Path, Path], seed: int, folder: Path) -> dict[str, Any]:
+    def _train(
+        self, start: str, files: tuple[Path, Path], seed: int, folder: Path, more: Sequence[str]
+    ) -> dict[str, Any]:
         from bleurt_repro.training.finetune import main as finetune
         from bleurt_repro.training.run import RESULTS
 
@@ -83,7 +89,7 @@ class FineTuning:
             finetune(
                 ["--config", self.options.finetune, "--model", start]
                 + ["--train_file", str(files[0]), "--validation_file", str(files[1])]
-                + ["--seed", str(seed), "--output_dir", str(folder), "--resume", "true"]
+                + ["--seed", str(seed), "--output_dir", str(folder), "--resume", "true", *more]
             )
         return json.loads((folder / RESULTS).read_text(encoding="utf-8"))
 

@@ -1,0 +1,298 @@
+"""RoBLEURT's five tables as far as the data allow: sources, combination, encoders, pre-training, denoising.
+
+    bleurt-repro experiment robleurt --config experiment_robleurt_mini --data ratings --test wmt17.jsonl \\
+        --encoder SRC --encoder_nosrc NOSRC --output OUT
+
+DATA has the ratings to train and to validate on, with sources, as `bleurt-repro data wmt` or `data ratings` writes them.
+OUT gets results.json and, drawn from it alone, tables.md and the report of all rows. Each model and its scores are a
+cell: a killed run goes on. The paper measures daRR on WMT 2020; here it is whatever the test ratings allow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bleurt_repro.training.denoise import METHODS, SHARE
+from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
+from bleurt_repro.training.experiments.robleurt_report import draw_tables
+
+if TYPE_CHECKING:
+    import pandas
+
+    from bleurt_repro.training.experiments.fine_tuning import FineTuning
+    from bleurt_repro.training.experiments.measuring import Sample
+    from bleurt_repro.training.experiments.scoring import Row, Texts
+
+SRC, NOSRC = "RoBLEURT-Src", "RoBLEURT-NoSrc"
+LAYOUT_OF = {SRC: "robleurt-src", NOSRC: "robleurt-nosrc"}
+BOTH = "RoBLEURT"
+# Rows of the paper's tables 5, by what is done with noisy ratings.
+NOISE = {"mark": "full set", "remove": "noisy removed", "rescore": "noisy re-scored"}
+
+
+@dataclass
+class RobleurtOptions:
+    """Which ratings and encoders, and what is done with noisy ratings."""
+
+    output: str = field(metadata={"help": "Folder to write."})
+    data: str = field(metadata={"help": "Folder with train and validation ratings, with sources, and test."})
+    test: str | None = field(default=None, metadata={"help": "Test ratings, if they are elsewhere."})
+    encoder_nosrc: str | None = field(default=None, metadata={"help": "Encoder without sources; default: encoder."})
+    pretrained_nosrc: str | None = field(
+        default=None, metadata={"help": "It, trained on pseudo-labels; default: none."}
+    )
+    encoders: list[str] = field(
+        default_factory=list, metadata={"help": "NAME=ENCODER: others to compare with, with sources (table 3)."}
+    )
+    noise: str = field(
+        default="rescore",
+        metadata={"help": "What all other tables' models do with noisy ratings: rescore, remove, mark."},
+    )
+    noisy_share: float = field(default=SHARE, metadata={"help": "Of each year's ratings; not stated in the paper."})
+    noisy_years: list[int] = field(default_factory=list, metadata={"help": "Where to look for noise; default: all."})
+    portions: int = field(
+        default=2, metadata={"help": "Judges of noise in each setting, each without one such portion of the ratings."}
+    )
+    min_difference: float = field(default=25.0, metadata={"help": "Of raw scores that make a pair of daRR."})
+
+    def __post_init__(self) -> None:
+        if self.noise not in METHODS:
+            raise ValueError(f"noise must be one of {', '.join(METHODS)}, found {self.noise!r}")
+        if self.portions < 2:
+            raise ValueError(f"portions must be 2 or more, found {self.portions}")
+
+
+@dataclass
+class _Run:
+    """What all rows of one run share."""
+
+    options: RobleurtOptions
+    models: ModelOptions
+    training: FineTuning
+    tables: dict[str, pandas.DataFrame]
+    texts: Texts  # of the test ratings, then of the validation ratings, on which combinations are tuned
+
+    def start(self, setting: str, pretrained: bool = True) -> str:
+        encoder, before = self.models.encoder, self.models.pretrained
+        if setting == NOSRC:
+            encoder, before = self.options.encoder_nosrc or encoder, self.options.pretrained_nosrc
+        assert encoder is not None
+        return before if pretrained and before else encoder
+
+    def row(self, name: str, setting: str, start: str, noise: str) -> Row:
+        """Train one model a seed on ratings of one kind, and score with each."""
+        data = partial(self.files, noise)
+        more = ("--layout", LAYOUT_OF[setting])
+        return self.training.row(name, start, lambda _: data(), self.texts, {"noise": NOISE[noise]}, more)
+
+    def files(self, noise: str) -> tuple[Path, Path]:
+        """Write the training ratings as denoised, and those to validate on."""
+        from bleurt_repro.training.denoise import denoise
+        from bleurt_repro.training.experiments.fine_tuning import write_ratings
+
+        rows = _records(self.tables["train"])
+        done = denoise(
+            rows, self.judges(), share=self.options.noisy_share, method=noise, years=self.options.noisy_years
+        )
+        folder = Path(self.options.output) / "data"
+        train = write_ratings(folder / f"train-{noise}.jsonl", done.rows)
+        return train, write_ratings(folder / "validation.jsonl", _records(self.tables["validation"]))
+
+    def judges(self) -> list[Any]:
+        """Score the training ratings with models of both settings, each trained without a portion of them."""
+        from bleurt_repro.training.experiments.rating_tables import rating_texts
+
+        if not hasattr(self, "_judges"):
+            texts = rating_texts(self.tables["train"])
+            self._judges = [
+                self._judge(setting, portion, texts)
+                for setting in (SRC, NOSRC)
+                for portion in range(self.options.portions)
+            ]
+        return self._judges
+
+    def _judge(self, setting: str, portion: int, texts: Texts) -> Any:
+        from dataclasses import replace
+
+        from bleurt_repro.training.experiments.fine_tuning import write_ratings
+
+        folder = Path(self.options.output) / "data"
+        rows = _records(self.tables["train"])
+        places = {reference: i for i, reference in enumerate(dict.fromkeys(row["reference"] for row in rows))}
+        kept = [row for row in rows if places[row["reference"]] % self.options.portions != portion]
+        files = (
+            write_ratings(folder / f"portion{portion}-of-{self.options.portions}.jsonl", kept),
+            write_ratings(folder / "validation.jsonl", _records(self.tables["validation"])),
+        )
+        training = replace(self.training, options=replace(self.models, seeds=[portion + 1]))
+        name, more = f"judge {setting} {portion}", ("--layout", LAYOUT_OF[setting])
+        return training.row(name, self.start(setting), lambda _: files, texts, more=more).vectors[0]
+
+
+def main(words: Sequence[str]) -> dict[str, Any]:
+    """Run the experiment as the module's docstring says."""
+    return run(*read_options((RobleurtOptions, MetricOptions, ModelOptions), words))
+
+
+def run(options: RobleurtOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
+    """Run the experiment, and write and return the results.
+
+    Raises:
+        FileNotFoundError: if the data are not there.
+        ValueError: if no encoder is named, or ratings have no sources.
+    """
+    from bleurt_repro import __version__
+    from bleurt_repro.training.experiments.agreement import CELLS, write_report
+    from bleurt_repro.training.experiments.cells import Cells
+    from bleurt_repro.training.experiments.fine_tuning import FineTuning
+    from bleurt_repro.training.experiments.judging import data_record, judge
+    from bleurt_repro.training.experiments.rating_tables import read_ratings
+    from bleurt_repro.training.experiments.wmt import data_file
+
+    if not models.encoder:
+        raise ValueError("name an --encoder: what RoBLEURT-Src is trained from")
+    files = {name: data_file(options.data, name) for name in ("train", "validation")}
+    files["test"] = Path(options.test) if options.test else data_file(options.data, "test")
+    tables = {name: read_ratings(path, "lp") for name, path in files.items()}
+    for name, table in tables.items():
+        if missing := int(table["source"].isna().sum()):
+            raise ValueError(f"{files[name]}: {missing} of {len(table)} ratings have no source, which {SRC} reads")
+    cells = Cells(Path(options.output) / CELLS)
+    texts = _joined(tables["test"], tables["validation"])
+    work = _Run(options, models, FineTuning(Path(options.output), cells, models), tables, texts)
+    rows, members, sections = _rows(work, metrics, cells)
+    results = {
+        "experiment": "robleurt",
+        "title": "RoBLEURT",
+        "command": command("robleurt", (options, metrics, models)),
+        "data": {name: data_record(path, len(tables[name])) for name, path in files.items()},
+        "by": "lp",
+        "version": __version__,
+        **judge(rows, _samples(tables["test"], options.min_difference), metrics.resamples, metrics.seed),
+        "tables": sections,
+        "denoising": _denoising(work),
+        "uncertainty": _uncertainty(members, tables),
+    }
+    write_report(Path(options.output), results)
+    _write_tables(Path(options.output), results)
+    return results
+
+
+def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np.ndarray, dict[str, list[str]]]:
+    """Give the rows on the test ratings, all members' scores on test and validation, and which rows each table has."""
+    from bleurt_repro.training.experiments.rating_tables import rating_texts
+    from bleurt_repro.training.experiments.scoring import Row, all_rows
+
+    noise, size = work.options.noise, len(work.tables["test"])
+    own = {setting: work.row(setting, setting, work.start(setting), noise) for setting in (NOSRC, SRC)}
+    rows = {**own, BOTH: _combined(list(own.values()), work.tables["validation"])}
+    sections = {"2": [NOSRC, SRC, BOTH], "3": [SRC], "4": [SRC], "5": []}
+    for item in work.options.encoders:
+        name, _, encoder = item.partition("=")
+        if not encoder:
+            raise ValueError(f"an encoder is named as NAME=ENCODER, found {item!r}")
+        rows[f"{SRC}, {name}"] = work.row(f"{SRC}, {name}", SRC, encoder, noise)
+        sections["3"].append(f"{SRC}, {name}")
+    if work.models.pretrained:
+        name = f"{SRC}, without pre-training"
+        rows[name] = work.row(name, SRC, work.start(SRC, pretrained=False), noise)
+        sections["4"].insert(0, name)
+    for method, shown in NOISE.items():
+        name = SRC if method == noise else f"{SRC}, {shown}"
+        if name not in rows:
+            rows[name] = work.row(name, SRC, work.start(SRC), method)
+        sections["5"].append(name)
+    others = all_rows(
+        rating_texts(work.tables["test"]),
+        cells,
+        checkpoints=metrics.checkpoint,
+        baselines=metrics.baselines,
+        score_files=metrics.score_files,
+    )
+    sections["1"] = [*(row.name for row in others), BOTH]
+    members = np.array([vector for row in own.values() for vector in row.vectors])
+    trimmed = [
+        Row(row.name, row.kind, [v[:size] for v in row.vectors], row.signature, row.notes) for row in rows.values()
+    ]
+    kept = {table: names for table, names in sorted(sections.items()) if len(names) > 1}
+    return [*trimmed, *others], members, kept
+
+
+def _combined(rows: Sequence[Row], validation: pandas.DataFrame) -> Row:
+    """Combine all models of both settings, weighted on the validation ratings, which stand last in each vector."""
+    from bleurt_repro.training.ensemble import tune_weights
+    from bleurt_repro.training.experiments.scoring import Row
+
+    vectors = _standardised(np.array([vector for row in rows for vector in row.vectors]), len(validation))
+    weights = tune_weights(vectors[:, -len(validation) :], validation["score"].to_numpy(float))
+    signature = " + ".join(f"{weight:.4f} x ({row.signature})" for row, weight in _weighted(rows, weights))
+    return Row(BOTH, "model", [weights @ vectors], signature, {"weights": weights.tolist()})
+
+
+def _weighted(rows: Sequence[Row], weights: np.ndarray) -> list[tuple[Row, float]]:
+    owners = [row for row in rows for _ in row.vectors]
+    return list(zip(owners, weights.tolist(), strict=True))
+
+
+def _standardised(vectors: np.ndarray, validation: int) -> np.ndarray:
+    """Standardise each model's scores by those of the validation ratings, which stand last."""
+    known = vectors[:, -validation:]
+    return (vectors - known.mean(axis=1, keepdims=True)) / known.std(axis=1, keepdims=True)
+
+
+def _uncertainty(members: np.ndarray, tables: dict[str, pandas.DataFrame]) -> dict[str, Any]:
+    """Say how the members' spread goes along with the error of their mean on the test ratings."""
+    from bleurt_repro.training.agreement import pearson_r, spearman_rho
+    from bleurt_repro.training.ensemble import standardise
+
+    scores = _standardised(members, len(tables["validation"]))[:, : len(tables["test"])]
+    spread = scores.std(axis=0)
+    ratings = tables["test"]["score"].to_numpy(float)
+    error = np.abs(standardise(scores.mean(axis=0)) - standardise(ratings))
+    figures = {"pearson_r": pearson_r(spread, error), "spearman_rho": spearman_rho(spread, error)}
+    return {"members": len(members), "mean_spread": float(spread.mean()), **figures}
+
+
+def _denoising(work: _Run) -> dict[str, Any]:
+    from bleurt_repro.training.denoise import denoise
+
+    rows = _records(work.tables["train"])
+    options = work.options
+    done = denoise(rows, work.judges(), share=options.noisy_share, method="mark", years=options.noisy_years)
+    return {"judges": len(work.judges()), "share": options.noisy_share, "by_year": done.by_year}
+
+
+def _joined(*tables: pandas.DataFrame) -> Texts:
+    import pandas
+
+    from bleurt_repro.training.experiments.rating_tables import rating_texts
+
+    return rating_texts(pandas.concat(tables, ignore_index=True))
+
+
+def _records(table: pandas.DataFrame) -> list[dict[str, Any]]:
+    columns = ["year", "lp", "segment_id", "system", "source", "reference", "candidate", "score"]
+    chosen = table[columns]
+    records = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
+    return [{**record, "year": None if record["year"] is None else int(record["year"])} for record in records]
+
+
+def _samples(table: pandas.DataFrame, min_difference: float) -> list[Sample]:
+    """Kendall tau of all ratings and, where raw scores lie far enough apart, daRR."""
+    from bleurt_repro.training.experiments.rating_tables import rating_samples, raw_score_samples
+
+    ranks = raw_score_samples(table, "lp", min_difference) if table["raw_score"].notna().all() else []
+    return [*rating_samples(table, "lp", ("kendall_tau",)), *ranks]
+
+
+def _write_tables(folder: Path, results: dict[str, Any]) -> None:
+    from bleurt_repro.metric.atomic import write_text
+
+    write_text(folder / "tables.md", draw_tables(json.loads(json.dumps(results))))
