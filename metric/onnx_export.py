@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
 FILES = {"onnx": "float32.onnx", "onnx-int8": "int8.onnx"}
 # Part of the folder's name: raise it when graphs are written differently.
-GRAPH_VERSION = 2
+GRAPH_VERSION = 3
 OPSET = 18
-NORMS_TO_FIRST_LAYER = 3
 # A protocol buffer holds less than 2 GiB: larger weights lie in a file beside the graph.
 LARGEST_FILE = 1_900_000_000
 
@@ -138,24 +137,25 @@ def _quantise(exact: Path, file: Path) -> None:
             weight_type=QuantType.QInt8,
             per_channel=True,
             op_types_to_quantize=["MatMul", "Gemm"],
-            nodes_to_exclude=_first_layer(graph.graph.node),
+            nodes_to_exclude=_narrowing(graph.graph),
             use_external_data_format=large,
             extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
         )
 
 
-def _first_layer(nodes: Iterable[Any]) -> list[str]:
-    """Name the products of the first layer, which stay in float32: theirs are the errors that all others build on.
+def _narrowing(graph: Any) -> list[str]:
+    """Name the products that read more numbers than they give, such as the one after each GELU.
 
-    It ends at the third normalisation, after those of the embeddings and of the attention.
+    They stay in float32: a few of their inputs are so large that one scale for all leaves the others little.
     """
-    names, normalised = [], 0
-    for node in nodes:
-        normalised += node.op_type == "LayerNormalization"
-        if normalised == NORMS_TO_FIRST_LAYER:
-            break
-        if node.op_type in ("MatMul", "Gemm"):
-            names += [node.name, f"{node.name}_MatMul"]  # the quantiser renames a Gemm before it looks
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    names = []
+    for node in graph.node:
+        if node.op_type in ("MatMul", "Gemm") and len(shape := shapes.get(node.input[1], ())) == 2:
+            transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+            read, given = shape[::-1] if transposed else shape
+            if read > given:
+                names += [node.name, f"{node.name}_MatMul"]  # the quantiser renames a Gemm before it looks
     return names
 
 
