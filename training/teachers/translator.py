@@ -130,10 +130,9 @@ def build_model(arguments: TranslatorArguments, tokenizer: MarianTokenizer) -> M
 
 def start_bilingually(model: MarianMTModel, pairs: list[SentencePair], tokenizer: MarianTokenizer) -> None:
     """Set the embeddings to `bilingual_vectors`, of the spread that random ones have."""
-    sides = [
-        encode_texts(list(texts), tokenizer) for texts in zip(*((p.english, p.target) for p in pairs), strict=True)
-    ]
-    vectors = torch.from_numpy(bilingual_vectors(*sides, tokenizer.vocab_size, model.config.d_model))
+    english = encode_texts([pair.english for pair in pairs], tokenizer)
+    target = encode_texts([pair.target for pair in pairs], tokenizer)
+    vectors = torch.from_numpy(bilingual_vectors(english, target, tokenizer.vocab_size, model.config.d_model))
     with torch.no_grad():
         model.model.shared.weight.copy_(vectors / vectors.std() * model.config.init_std)
 
