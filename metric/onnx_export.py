@@ -1,4 +1,4 @@
-"""Write a scorer as an ONNX graph, once for each checkpoint: exact in float32, or its matrix products in int8.
+"""Write a scorer as an ONNX graph, once for each checkpoint: exact in float32, or most matrix products in int8.
 
 A batch of the graph holds pairs of one length, so it has neither padding nor mask; of BERT- and RemBERT-shaped models
 the last layer is computed for [CLS] only. int8 means weights of one scale an output channel and activations scaled
