@@ -21,6 +21,7 @@ def done(tmp_path_factory):
     words = ["--data", write_data(folder / "data", 2018), "--encoder", encoder, "--finetune", write_config(folder)]
     words += ["--encoders", f"other={make_tiny_encoder(folder / 'roberta', 'roberta')}", "--baselines", "chrf++"]
     words += ["--seeds", "1", "2", "--resamples", "5", "--output", str(folder / "out"), "--noisy_share", "0.3"]
+    words += ["--tokens_src", "40", "--tokens_nosrc", "32"]
     return words, main(words), folder / "out"
 
 
@@ -34,8 +35,8 @@ def test_the_rows_of_each_table(done):
     }
     assert results["measures"] == ["kendall_tau", "darr"]
     signatures = {row["name"]: row["signature"] for row in results["rows"]}
-    assert "inputs:source+candidate+reference|" in signatures["RoBLEURT-Src"]
-    assert "inputs:candidate+reference|" in signatures["RoBLEURT-NoSrc"]
+    assert "inputs:source+candidate+reference|max_length:40|" in signatures["RoBLEURT-Src"]
+    assert "inputs:candidate+reference|max_length:32|" in signatures["RoBLEURT-NoSrc"]
     assert (folder / "tables.md").read_text() == draw_tables(results)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run
 from bleurt_repro.datasets_builders import pseudo_labels
-from bleurt_repro.datasets_builders.pseudo_labels import PseudoLabelOptions, make_pseudo_labels, read_pairs
+from bleurt_repro.datasets_builders.pseudo_labels import PseudoLabelOptions, make_pseudo_labels
 from bleurt_repro.datasets_builders.rating_files import rating_records
 from bleurt_repro.datasets_builders.translator import Translator
 from tests.conftest import make_tiny_scorer
@@ -123,20 +123,6 @@ def test_other_data_need_another_folder(parallel, tmp_path):
     (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match="is not empty and was not begun by this command"):
         make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "other")))
-
-
-@pytest.mark.parametrize(
-    ("content", "with_candidates", "message"),
-    [
-        ("Hi\tHallo\n", True, "line 1: no candidate; hypotheses are either in the file or made with --translator"),
-        ("Hi\tHallo\n\tHm\n", False, "line 2: no source"),
-        ("", False, "no records; expected source and reference"),
-    ],
-)
-def test_input_at_fault(tmp_path, content, with_candidates, message):
-    (tmp_path / "p.tsv").write_text(content)
-    with pytest.raises(ValueError, match=message):
-        read_pairs(str(tmp_path / "p.tsv"), with_candidates, None)
 
 
 @pytest.mark.parametrize(

@@ -208,3 +208,11 @@ def test_the_demo_needs_references(scorers):
     scoring = pytest.importorskip("bleurt_repro.metric.demo.scoring", reason="the demo needs Gradio")
     with pytest.raises(ValueError, match="reads no references, by which the demo compares"):
         scoring.SharedScorer(str(scorers["reference-free"].folder), None)
+
+
+def test_the_demo_asks_for_the_source(scorers):
+    pair_tab = pytest.importorskip("bleurt_repro.metric.demo.pair_tab", reason="the demo needs Gradio")
+    scoring = pytest.importorskip("bleurt_repro.metric.demo.scoring")
+    shared = scoring.SharedScorer(str(scorers["robleurt-src"].folder), None)
+    with pytest.raises(ValueError, match="give the source, too"):
+        pair_tab.score_pair(shared, REFERENCE, CANDIDATE, " ")

@@ -57,6 +57,8 @@ class RobleurtOptions:
     )
     noisy_share: float = field(default=SHARE, metadata={"help": "Of each year's ratings; not stated in the paper."})
     noisy_years: list[int] = field(default_factory=list, metadata={"help": "Where to look for noise; default: all."})
+    tokens_src: int | None = field(default=None, metadata={"help": "Most tokens with sources; the paper: 192."})
+    tokens_nosrc: int | None = field(default=None, metadata={"help": "Most tokens without sources; the paper: 128."})
     portions: int = field(
         default=2, metadata={"help": "Judges of noise in each setting, each without one such portion of the ratings."}
     )
@@ -89,8 +91,14 @@ class _Run:
     def row(self, name: str, setting: str, start: str, noise: str) -> Row:
         """Train one model a seed on ratings of one kind, and score with each."""
         data = partial(self.files, noise)
-        more = ("--layout", LAYOUT_OF[setting])
-        return self.training.row(name, start, lambda _: data(), self.texts, {"noise": NOISE[noise]}, more)
+        return self.training.row(
+            name, start, lambda _: data(), self.texts, {"noise": NOISE[noise]}, self.reading(setting)
+        )
+
+    def reading(self, setting: str) -> tuple[str, ...]:
+        """Give the options of fine-tuning that say what is read."""
+        tokens = {SRC: self.options.tokens_src, NOSRC: self.options.tokens_nosrc}[setting]
+        return ("--layout", LAYOUT_OF[setting], *(("--max_length", str(tokens)) if tokens else ()))
 
     def files(self, noise: str) -> tuple[Path, Path]:
         """Write the training ratings as denoised, and those to validate on."""
@@ -132,7 +140,7 @@ class _Run:
             write_ratings(folder / "validation.jsonl", _records(self.tables["validation"])),
         )
         training = replace(self.training, options=replace(self.models, seeds=[portion + 1]))
-        name, more = f"judge {setting} {portion}", ("--layout", LAYOUT_OF[setting])
+        name, more = f"judge {setting} {portion}", self.reading(setting)
         return training.row(name, self.start(setting), lambda _: files, texts, more=more).vectors[0]
 
 
