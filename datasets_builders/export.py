@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.datasets_builders.fingerprints import configuration_name
+from bleurt_repro.metric.signature import file_hash
+
 if TYPE_CHECKING:
     from datasets import Features
 
@@ -107,7 +110,8 @@ def write_splits(
         write = _write_parquet if format == "parquet" else _write_json_lines
         _replace(folder / names[split], lambda path, rows=rows, write=write: write(path, rows, features))  # type: ignore[misc]
     counts = {split: len(rows) for split, rows in splits.items()}
-    card = _card(names, counts, features)
+    name = configuration_name("ratings", (file_hash(folder / file).hex() for file in names.values()))
+    card = _card(name, names, counts, features)
     _replace(folder / CARD, lambda path: path.write_text(card, encoding="utf-8"))
     return counts
 
@@ -135,14 +139,14 @@ def _write_parquet(path: Path, rows: Sequence[Row], features: Features) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=features.arrow_schema), path)
 
 
-def _card(names: Mapping[str, str], counts: Mapping[str, int], features: Features) -> str:
+def _card(name: str, names: Mapping[str, str], counts: Mapping[str, int], features: Features) -> str:
     """Give the card: JSON lines alone do not tell the type of a column whose first values are null."""
     from datasets import DatasetInfo
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData
 
-    data_files = [{"split": split, "path": name} for split, name in names.items()]
-    data = DatasetCardData(configs=[{"config_name": "default", "data_files": data_files}])
-    DatasetInfosDict({"default": DatasetInfo(features=features)}).to_dataset_card_data(data)
+    data_files = [{"split": split, "path": file} for split, file in names.items()]
+    data = DatasetCardData(configs=[{"config_name": name, "data_files": data_files}])
+    DatasetInfosDict({name: DatasetInfo(features=features, config_name=name)}).to_dataset_card_data(data)
     lines = [f"- {split}: {count:,} records" for split, count in counts.items()]
     return "\n".join(["---", data.to_yaml(), "---", "", *lines, ""])

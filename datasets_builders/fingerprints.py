@@ -7,6 +7,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
+def configuration_name(prefix: str, hashes: Iterable[str]) -> str:
+    """Name the only configuration of a folder of data after its content, for the card.
+
+    `datasets` finds what it has cached of a folder by the folder's own name and the configuration's: under one fixed name,
+    another folder `pairs`, or this one after it grew, would silently give back the old rows.
+
+    Args:
+        prefix: what it is.
+        hashes: of the data files, in order.
+    """
+    return f"{prefix}-{hashlib.sha256(''.join(hashes).encode()).hexdigest()[:8]}"
+
+
 def fingerprint(files: Iterable[str | Path]) -> str:
     """Hash files and the builders' own code.
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 # What decides a model's output, and so what is fetched and hashed: configuration, weights, tokenizer.
 MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm")
+# What training leaves beside a model, and what does not change what the model computes.
+RECORDS = ("results.json", "all_results.json", "train_results.json", "eval_results.json", "trainer_state.json")
 # The Hub's converter offers safetensors weights of older repositories in a pull request by this author and title:
 # https://huggingface.co/spaces/safetensors/convert
 CONVERTER, CONVERSION_TITLE = "SFconvertbot", "Adding `safetensors` variant of this model"
@@ -93,6 +95,8 @@ def identify(name: str, folder: Path) -> dict[str, str]:
     """
     digest = hashlib.sha256()
     for path in sorted({path for pattern in MODEL_FILES for path in folder.glob(pattern)}):
+        if path.name in RECORDS:
+            continue
         digest.update(path.name.encode())
         digest.update(file_hash(path))
     identity = {"name": name, "sha256": digest.hexdigest()[:HASH_DIGITS]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bleurt_repro.datasets_builders.fingerprints import configuration_name
+
 PAPER = "https://aclanthology.org/2020.acl-main.704"
 # The Hub's classes of size: https://huggingface.co/docs/hub/datasets-cards
 SIZES = (
@@ -91,6 +93,7 @@ def card(info: dict[str, Any], report: dict[str, Any]) -> str:
     from huggingface_hub import DatasetCardData
 
     config = info["config"]
+    name = configuration_name("pairs", (part["sha256"] for part in info["parts"]))
     front = DatasetCardData(
         language=config["language"],
         license=config["license"],
@@ -98,7 +101,7 @@ def card(info: dict[str, Any], report: dict[str, Any]) -> str:
         size_categories=next((name for limit, name in SIZES if info["pairs"] < limit), "10M<n<100M"),
         task_categories=["text-classification"],
         tags=["bleurt", "evaluation", "synthetic"],
-        configs=[{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}],
+        configs=[{"config_name": name, "data_files": [{"split": "train", "path": "data/*.parquet"}]}],
     )
     signals = [
         [item["name"], item["loss"], value, mean, std]

@@ -36,6 +36,15 @@ def test_a_folder_opens_as_a_dataset(tmp_path, form):
     }
 
 
+def test_two_folders_of_one_name_are_two_data_sets(tmp_path):
+    """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
+    found = []
+    for place, splits in (("a", SPLITS), ("b", {"train": SPLITS["test"]})):
+        write_splits(splits, FEATURES, tmp_path / place / "ratings")
+        found.append(load_dataset(str(tmp_path / place / "ratings"), cache_dir=str(tmp_path / "cache"))["train"])
+    assert [len(part) for part in found] == [1, 3]
+
+
 def test_columns_stand_in_order_and_text_as_it_is(tmp_path):
     write_splits({"test": SPLITS["test"][:1], "train": SPLITS["train"]}, FEATURES, tmp_path)
     assert (tmp_path / "test.jsonl").read_bytes() == b'{"candidate": "b", "score": 0.5}\n'

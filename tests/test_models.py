@@ -19,6 +19,7 @@ def test_a_folder_is_known_by_its_content(tiny_teachers, tmp_path):
     copied = shutil.copytree(tiny_teachers.masked_lm, tmp_path / "copy")
     assert identify("b", copied)["sha256"] == first["sha256"] and len(first["sha256"]) == 12
     (copied / "README.md").write_text("a card does not count")
+    (copied / "results.json").write_text('{"nor": "does the record of a training"}')
     assert identify("b", copied)["sha256"] == first["sha256"]
     (copied / "vocab.txt").write_text("another vocabulary")
     assert identify("b", copied)["sha256"] != first["sha256"]

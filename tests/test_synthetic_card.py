@@ -25,6 +25,7 @@ INFO = {
     ],
     "counts": {"back_translation_fr": 2},
     "skipped": {"no words": 3},
+    "parts": [{"file": "data/part-00000.parquet", "sha256": "ab" * 32, "pairs": 2}],
 }
 REPORT = {
     "pairs": 2,
@@ -50,9 +51,13 @@ def test_markdown_table():
 def test_the_card_opens_the_data_and_says_what_it_is():
     text = card(INFO, REPORT)
     front = yaml.safe_load(text.split("---")[1])
-    assert front["configs"] == [
-        {"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}
-    ]
+    assert (
+        front["configs"][0]["config_name"]
+        != yaml.safe_load(card({**INFO, "parts": [{"sha256": "cd" * 32}]}, REPORT).split("---")[1])["configs"][0][
+            "config_name"
+        ]
+    )
+    assert [config["data_files"] for config in front["configs"]] == [[{"split": "train", "path": "data/*.parquet"}]]
     assert (front["license"], front["language"], front["size_categories"]) == ("cc-by-sa-4.0", "en", "n<1K")
     for phrase in (
         "2 pairs of a reference",

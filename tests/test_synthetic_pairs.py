@@ -34,6 +34,17 @@ def test_load_dataset_and_the_builder_give_the_same_rows(folder, tmp_path):
     assert [len(loaded[0][item["name"]]) for item in builder.record["signals"]] == [1, 3, 3, 4, 3, 2]
 
 
+def test_two_folders_of_one_name_are_two_data_sets(folder, tmp_path, tiny_teachers):
+    """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
+    (tmp_path / "in.txt").write_text("\n".join(SENTENCES[6:9]))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    other = tmp_path / "pairs"
+    make_synthetic_pairs(str(tmp_path / "in.txt"), other, config.with_options(**tiny_teachers.options()))
+    first, second = (load_dataset(str(path), split="train", cache_dir=str(tmp_path / "c")) for path in (folder, other))
+    assert first.unique("reference") == SENTENCES[:6]
+    assert second.unique("reference") == SENTENCES[6:9]
+
+
 def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="no finished set of synthetic pairs; make one"):
         SyntheticPairs(data_dir=tmp_path)

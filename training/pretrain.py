@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
-    from bleurt_repro.datasets_builders.synthetic_pairs import read_info
+    from bleurt_repro.datasets_builders.synthetic_pairs import check_parts
     from bleurt_repro.metric.checkpoints import find_checkpoint
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.inputs import PairCollator, encode_texts
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     check_output(args)
     set_seed(args.seed)
 
-    record = read_info(data.pairs)
+    record = check_parts(data.pairs)
     tasks = read_tasks(record["signals"], data.leave_out)
     folder = find_checkpoint(data.model)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -109,7 +109,9 @@ def main(arguments: list[str] | None = None) -> None:
     longest = min(data.max_length, readable_positions(encoder.config) or data.max_length)
     layout = Layout(max_length=longest, separators=separators_of(tokenizer))
 
-    pairs = datasets.load_dataset(data.pairs, split="train")
+    # By the files and not by the folder: `datasets` takes two folders of one name for the same data.
+    files = [str(Path(data.pairs) / part["file"]) for part in record["parts"]]
+    pairs = datasets.load_dataset("parquet", data_files=files, split="train")
     names = [task.name for task in tasks]
     train_pairs, held_pairs = (
         encode_texts(part, tokenizer, layout, keep=names)
