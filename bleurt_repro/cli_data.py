@@ -108,6 +108,19 @@ def data_ratings(
     _print_counts(export_ratings(input, output, format, validation_ratio, seed))
 
 
+@data_app.command("anchors")
+def data_anchors(
+    ratings: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score.")],
+    output: Annotated[str, typer.Option(help="JSONL file to write: the ratings, then the anchors.")],
+    share: Annotated[float, typer.Option(help="Anchors made, in parts of the number of ratings.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Of what is taken and how it is damaged.")] = 0,
+) -> None:
+    """Add pairs whose rating is plain: identical, empty, unrelated, shuffled, cut, with an altered number or name."""
+    from bleurt_repro.datasets_builders.anchor_pairs import anchor_file
+
+    _print_counts(anchor_file(ratings, output, share, seed))
+
+
 def _print_counts(counts: dict[str, int]) -> None:
     for split, records in counts.items():
         typer.echo(f"{split}: {records:,} records")
