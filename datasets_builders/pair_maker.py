@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.models import find_model, identify
+from bleurt_repro.datasets_builders.models import default_device, find_model, identify
 from bleurt_repro.datasets_builders.perturbations.back_translation import BackTranslation
 from bleurt_repro.datasets_builders.perturbations.mask_filling import MaskFiller
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
@@ -188,6 +188,17 @@ class PairMaker:
         Raises:
             ValueError: if a signal is not finite, naming it and the pair.
         """
+        with self._arithmetic():
+            return self._make(segments)
+
+    def _arithmetic(self) -> contextlib.AbstractContextManager[Any]:
+        import torch
+
+        dtype = getattr(torch, self.config.dtype)
+        device = (self.config.device or default_device()).partition(":")[0]
+        return torch.autocast(device, dtype) if dtype != torch.float32 else contextlib.nullcontext()
+
+    def _make(self, segments: Sequence[Segment]) -> Unit:
         for translator in self.translators.values():
             translator.forget()
         skipped: list[Skipped] = []

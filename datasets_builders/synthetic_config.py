@@ -19,6 +19,7 @@ DEFAULT_INPUT = "wikimedia/wikipedia"
 # Perturbations of a segment, before word dropping. The paper has 6.5 M pairs of 1.8 M segments: with 30 % more by word
 # dropping that is 2.8 a segment.
 PERTURBATIONS_PER_SEGMENT = 3
+DTYPES = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class SyntheticConfig:
         unit_segments: segments worked on together; batches never reach across units.
         segments_per_part: segments of one Parquet file, the unit of resuming; a multiple of `unit_segments`.
         batch_tokens: padded tokens in one run of a model.
+        dtype: arithmetic of the models' products: float32, or bfloat16, which is faster on GPUs and on processors with
+            instructions for it; signals then differ in their third digit.
         device: where to compute; the best there is by default.
     """
 
@@ -113,6 +116,7 @@ class SyntheticConfig:
     unit_segments: int = 64
     segments_per_part: int = 512
     batch_tokens: int = 4096
+    dtype: str = "float32"
     device: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +124,7 @@ class SyntheticConfig:
         for name in ("min_words", "max_characters", "max_masks", "beam_size", "masks_per_pass", "unit_segments"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         _require(self.batch_tokens >= 64, "batch_tokens", "at least 64", self.batch_tokens)
+        _require(self.dtype in DTYPES, "dtype", " or ".join(DTYPES), repr(self.dtype))
         _require(0 <= self.dropping_rate <= 1, "dropping_rate", "between 0 and 1", self.dropping_rate)
         unknown = sorted({*self.mask_strategies} - {*STRATEGIES})
         _require(not unknown, "mask_strategies", f"of {', '.join(STRATEGIES)}", unknown)

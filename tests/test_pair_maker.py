@@ -152,3 +152,22 @@ def test_a_model_of_several_roles_is_hashed_once(config, monkeypatch):
         "entailment classifier",
     ]
     assert len(asked) == 3
+
+
+def test_bfloat16_changes_signals_little(unit, config, monkeypatch):
+    """The first tokens that a random translator finds likeliest may differ, so only pairs that both make are compared."""
+    import torch
+
+    used = []
+    linear = torch.nn.functional.linear
+    monkeypatch.setattr(torch.nn.functional, "linear", lambda *given: used.append(out := linear(*given)) or out)
+    other = PairMaker(config.with_options(dtype="bfloat16")).make(SEGMENTS[:3])
+    assert {tensor.dtype for tensor in used} == {torch.bfloat16}
+    places = {(pair.reference, pair.candidate): i for i, pair in enumerate(unit.pairs)}
+    common = [
+        (places[key], i) for i, pair in enumerate(other.pairs) if (key := (pair.reference, pair.candidate)) in places
+    ]
+    assert common
+    ours, theirs = (list(side) for side in zip(*common, strict=True))
+    for name, size in (("bertscore", 0.02), ("entailment", 0.02), ("bleu", 1e-9)):
+        np.testing.assert_allclose(other.signals[name][theirs], unit.signals[name][ours], atol=size)

@@ -199,7 +199,7 @@ class MaskFiller:
         self._head_inputs = positions.repeat_interleave(hypotheses, dim=0)
         attention = attention.repeat_interleave(hypotheses, dim=0)
         logits = self._model(input_ids=ids.flatten(0, 1), attention_mask=attention).logits
-        fills = logits.log_softmax(dim=-1)
+        fills = logits.float().log_softmax(dim=-1)
         fills[..., self._tokenizer.all_special_ids] = float("-inf")
         return fills.unflatten(0, (texts, hypotheses))
 
