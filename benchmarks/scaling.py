@@ -159,7 +159,14 @@ def write(results: dict[str, Any], output: Path) -> None:
     output.with_suffix(".md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     figure, axes = pyplot.subplots(figsize=(6, 4))
-    axes.loglog([row["pairs"] for row in rows], [row["processor_seconds"] for row in rows], "o-", color="#2a7f62")
+    counts, seconds = [row["pairs"] for row in rows], [row["processor_seconds"] for row in rows]
+    rate = (seconds[-1] - seconds[0]) / max(counts[-1] - counts[0], 1)
+    start = seconds[0] - rate * counts[0]
+    steps = [counts[0] * (counts[-1] / counts[0]) ** (i / 99) for i in range(100)]
+    line = f"{start:.1f} s + {1e6 * rate:.0f} s for each million"
+    axes.loglog(steps, [start + rate * n for n in steps], "--", color="#555555", label=line)
+    axes.loglog(counts, seconds, "o", color="#2a7f62", label="measured")
+    axes.legend()
     axes.set_xlabel("pairs in the file")
     axes.set_ylabel("processor seconds, start-up included")
     figure.tight_layout()

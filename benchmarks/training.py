@@ -1,0 +1,158 @@
+"""How fast fine-tuning goes, and what padding and arithmetic cost it.
+
+    python benchmarks/training.py --ratings train.jsonl --output training
+
+Each way takes the same steps on the same ratings with the Trainer, ways in turn, and counts the seconds inside steps:
+data loading, forward, backward and optimiser. It writes training.json and training.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import description, matrix_rate
+from transformers import TrainerCallback
+
+WAYS = {
+    "random order, float32": {"train_sampling_strategy": "random", "bf16": False},
+    "by length, float32": {"train_sampling_strategy": "group_by_length", "bf16": False},
+    "random order, bfloat16": {"train_sampling_strategy": "random", "bf16": True},
+    "by length, bfloat16": {"train_sampling_strategy": "group_by_length", "bf16": True},
+}
+
+
+class Steps(TrainerCallback):
+    """Keeps the moment at which each step ended."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        """Note the time."""
+        self.ends.append(time.perf_counter())
+
+
+def main() -> None:
+    """Measure and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ratings", required=True, help="ratings to train on")
+    parser.add_argument("--model", default="bleurt-repro-mini", help="what is trained")
+    parser.add_argument("--max-length", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=16, help="counted steps of each way in each round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--output", required=True, help="files to write, without .json and .md")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    setting = prepare(options)
+    rounds = [
+        {name: measure(setting, way, options.steps) for name, way in WAYS.items()} for _ in range(options.rounds)
+    ]
+    config = setting["model"].config
+    results = {
+        "machine": description(options.threads, "cpu"),
+        "settings": vars(options),
+        "matrix_rate": {
+            name: matrix_rate(config.hidden_size, config.intermediate_size, "cpu", dtype)
+            for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16))
+        },
+        "ways": {name: summary([one[name] for one in rounds], config) for name in WAYS},
+    }
+    output = Path(options.output)
+    output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    output.with_suffix(".md").write_text(text := table(results))
+    print(text)
+
+
+def prepare(options: argparse.Namespace) -> dict[str, Any]:
+    """Open the model, and encode the ratings once, as fine-tuning does."""
+    from bleurt_repro.training.export import prepare_scorer
+    from bleurt_repro.training.finetune import RatingArguments, layout_for, open_model, read_data
+    from bleurt_repro.training.inputs import PairCollator, encode_texts
+
+    model, tokenizer = open_model(options.model)
+    layout = layout_for(model, tokenizer, options.max_length)
+    prepare_scorer(model, tokenizer, layout)
+    texts = read_data(RatingArguments(model=options.model, train_file=options.ratings), layout, 1)["train"]
+    return {
+        "model": model,
+        "data": encode_texts(texts, tokenizer, layout, keep=["score"]),
+        "collator": PairCollator(tokenizer, {"score": "labels"}, segments=True),
+    }
+
+
+def measure(setting: dict[str, Any], way: dict[str, Any], steps: int) -> dict[str, float]:
+    """Take some steps in one way; two before them do not count."""
+    from bleurt_repro.training.finetune import FinetuningArguments
+    from bleurt_repro.training.trainer import ScorerTrainer
+
+    clock, seen = Steps(), Seen(setting["collator"])
+    with tempfile.TemporaryDirectory() as folder:
+        more = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False, "disable_tqdm": True}
+        args = FinetuningArguments(output_dir=folder, max_steps=steps + 2, seed=1, logging_steps=1000, **more, **way)
+        trainer = ScorerTrainer(
+            model=copy.deepcopy(setting["model"]),
+            args=args,
+            data_collator=seen,
+            train_dataset=setting["data"],
+            callbacks=[clock],
+        )
+        trainer.train()
+    counted = slice(2, steps + 2)
+    real, padded = (sum(column[counted]) for column in zip(*seen.tokens, strict=False))
+    return {"seconds": clock.ends[-1] - clock.ends[1], "pairs": 32 * steps, "tokens": real, "padded": padded}
+
+
+class Seen:
+    """Counts the tokens, real and padded, of each batch that it collates."""
+
+    def __init__(self, collator: Any) -> None:
+        self.collator, self.tokens = collator, []
+
+    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Collate."""
+        batch: dict[str, Any] = self.collator(rows)
+        self.tokens.append((int(batch["attention_mask"].sum()), batch["input_ids"].numel()))
+        return batch
+
+
+def summary(rounds: list[dict[str, float]], config: Any) -> dict[str, float]:
+    """Sum up a way's rounds: medians, and the operations of real tokens, three passes' worth of the forward's products."""
+    token = config.num_hidden_layers * (8 * config.hidden_size**2 + 4 * config.hidden_size * config.intermediate_size)
+    return {
+        "pairs_per_second": statistics.median(one["pairs"] / one["seconds"] for one in rounds),
+        "padded_over_real": statistics.median(one["padded"] / one["tokens"] for one in rounds),
+        "operations_per_second": statistics.median(3 * token * one["tokens"] / one["seconds"] for one in rounds),
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    """Give the figures as Markdown."""
+    ways, rates, machine = results["ways"], results["matrix_rate"], results["machine"]
+    first = next(iter(ways.values()))["pairs_per_second"]
+    lines = [
+        f"{machine['processor']} ({machine['instructions']}), {machine['threads']} thread(s), torch {machine['torch']}; "
+        f"matrix products {rates['float32'] / 1e9:.0f} GFLOP/s in float32, {rates['bfloat16'] / 1e9:.0f} in bfloat16.",
+        "",
+        "| way | pairs/s | over the first | padded/real tokens | share of the matrix rate |",
+        "|---|---|---|---|---|",
+    ]
+    for name, way in ways.items():
+        share = way["operations_per_second"] / rates[name.rpartition(" ")[2]]
+        lines.append(
+            f"| {name} | {way['pairs_per_second']:.1f} | {way['pairs_per_second'] / first:.2f} | "
+            f"{way['padded_over_real']:.2f} | {share:.0%} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
