@@ -25,12 +25,15 @@ def draw_curves(results: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(6 * max(len(panels), 1), 4), layout="constrained")
     for place, (series, label) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), place)
-        for i, (name, points) in enumerate(series.items()):
+        kinds = list(dict.fromkeys(name.removeprefix("eval_") for name in series))
+        for name, points in series.items():
             steps, values = zip(*points, strict=True)
+            # A signal has one colour: dotted in training, solid in validation.
+            colour = COLOURS[kinds.index(name.removeprefix("eval_")) % len(COLOURS)]
             style = "-" if name.startswith("eval_") else ":"
             marker = "o" if name.startswith("eval_") else None
             title = name.replace("eval_", "validation ").replace("_", " ")
-            axes.plot(steps, values, style, marker=marker, markersize=4, color=COLOURS[i % len(COLOURS)], label=title)
+            axes.plot(steps, values, style, marker=marker, markersize=4, color=colour, label=title)
         axes.set_xlabel("step")
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
