@@ -1,0 +1,60 @@
+"""What the package says of the versions that it works with."""
+
+from __future__ import annotations
+
+import configparser
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+
+# Extras that `make test-oldest` does not install: they are tools for those who write the code.
+TOOLS = {"ruff", "mypy", "pre-commit", "build", "coverage"}
+
+
+def name_and_version(line: str, sign: str) -> tuple[str, tuple[int, ...]] | None:
+    """Read `name==1.2` or `name>=1.2,<2`; trailing zeros say nothing."""
+    found = re.match(rf"([A-Za-z0-9_-]+){sign}([0-9.]+)", line)
+    if not found:
+        return None
+    numbers = [int(number) for number in found[2].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return found[1].lower().replace("_", "-"), tuple(numbers)
+
+
+@pytest.fixture(scope="module")
+def bounds() -> dict[str, tuple[int, ...]]:
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = settings["options"]["install_requires"].splitlines()
+    for extra in settings["options.extras_require"].values():
+        lines += extra.splitlines()
+    return dict(filter(None, (name_and_version(line, ">=") for line in lines)))
+
+
+@pytest.fixture(scope="module")
+def oldest() -> dict[str, tuple[int, ...]]:
+    lines = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
+    return dict(filter(None, (name_and_version(line, "==") for line in lines)))
+
+
+def test_the_oldest_versions_are_the_bounds(bounds, oldest):
+    assert len(bounds) > 25, "setup.cfg was not read"
+    assert {name: version for name, version in bounds.items() if name not in TOOLS} == {
+        name: version for name, version in oldest.items() if name in bounds
+    }
+
+
+def test_what_is_constrained_besides_comes_with_a_bound(bounds, oldest):
+    assert oldest.keys() - bounds.keys() == {"typer-slim"}, "typer-slim is typer's twin, of the same version"
+    assert oldest["typer-slim"] == oldest["typer"]
+
+
+def test_the_pinned_versions_are_admitted(bounds):
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(filter(None, (name_and_version(line, "==") for line in lines)))
+    assert len(pinned) > 25, "constraints.txt was not read"
+    too_old = {name for name, version in pinned.items() if version < bounds.get(name, ())}
+    assert too_old == set()
