@@ -6,7 +6,11 @@ BIN := $(VENV)/bin
 SOURCES := bleurt_repro metric datasets_builders training hub_cards
 EXAMPLES := metric/examples
 
-.PHONY: help demo test test-long quality types clean
+# for test-oldest: the oldest Python that setup.cfg admits, in an environment of its own
+OLDEST_PYTHON ?= python3.10
+OLDEST := $(VENV)-oldest
+
+.PHONY: help demo test test-long test-oldest coverage smoke quality types clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +41,23 @@ test: $(VENV)/.installed-dev  ## run the suite
 test-long: $(VENV)/.installed-dev  ## run the tests that take minutes too
 	$(BIN)/python -m pytest
 
+$(OLDEST)/.installed: setup.cfg pyproject.toml constraints-oldest.txt
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet -c constraints-oldest.txt -e ".[test,onnx]"
+	touch $@
+
+test-oldest: $(OLDEST)/.installed  ## run the suite with the oldest versions that setup.cfg admits
+	$(OLDEST)/bin/python -m pytest -m "not long"
+
+coverage: $(VENV)/.installed-dev  ## run the suite, and list the lines and branches that it does not reach
+	rm -rf .coverage
+	$(BIN)/coverage run -m pytest -m "not long"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+smoke: $(VENV)/.installed-dev  ## build wheel and sdist, try each in an environment without the repository
+	$(BIN)/python tests/smoke.py
+
 quality: $(VENV)/.installed-dev types  ## lint, formatting, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,4 +70,4 @@ types: $(VENV)/.installed-dev
 	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p bleurt_repro
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(OLDEST) .coverage build dist *.egg-info
