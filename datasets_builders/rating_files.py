@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ RATING_COLUMNS = {
 }
 REQUIRED_COLUMNS = ("reference", "candidate", "score")
 FAULTS_SHOWN = 10
+NUMBER = r"\d{1,18}"  # of those that fit into 64 bits
 
 
 def rating_records(
@@ -112,7 +114,8 @@ def _value(name: str, value: Any, required: bool) -> Any:
     if RATING_COLUMNS[name].startswith("float"):
         return _real(name, value)
     if name == "segment_id":
-        return value if isinstance(value, int) and not isinstance(value, bool) else _text(name, value)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return _bounded(name, value) if whole else _text(name, value)
     if RATING_COLUMNS[name].startswith("int"):
         return _whole(name, value)
     return _text(name, value)
@@ -121,6 +124,8 @@ def _value(name: str, value: Any, required: bool) -> Any:
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be text, found {_shown(value)}")
+    if re.search("[\ud800-\udfff]", value):
+        raise ValueError(f"{name} holds half of a surrogate pair, which is no character: {_shown(value)}")
     return value
 
 
@@ -129,7 +134,7 @@ def _real(name: str, value: Any) -> float:
         if isinstance(value, bool):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number, found {_shown(value)}") from None
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, found {_shown(value)}")
@@ -140,7 +145,15 @@ def _whole(name: str, value: Any) -> int:
     number = _real(name, value)
     if not number.is_integer():
         raise ValueError(f"{name} must be a whole number, found {_shown(value)}")
-    return int(number)
+    return _bounded(name, int(number))
+
+
+def _bounded(name: str, number: int) -> int:
+    """Refuse a number that the column's Arrow type cannot hold."""
+    bits = int(RATING_COLUMNS[name].removeprefix("int"))
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f"{name} must be a whole number of at most {bits} bits, found {_shown(number)}")
+    return number
 
 
 def _shown(value: Any) -> str:
@@ -150,6 +163,7 @@ def _shown(value: Any) -> str:
 def _unify_segment_ids(ratings: list[Rating]) -> None:
     """Make the identifiers numbers if all are, else text, since an Arrow column has one type."""
     named = [rating for rating in ratings if rating["segment_id"] is not None]
-    convert = int if all(str(rating["segment_id"]).isdecimal() for rating in named) else str
+    numbers = all(re.fullmatch(NUMBER, str(rating["segment_id"])) for rating in named)
+    convert = int if numbers else str
     for rating in named:
         rating["segment_id"] = convert(rating["segment_id"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,7 +79,7 @@ def _decode_lines(path: Path) -> Iterator[Row]:
                     yield Row(
                         number, line.decode("utf-8", "replace").rstrip("\r\n"), f"not UTF-8 (byte {error.start + 1})"
                     )
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is no complete gzip file ({error})") from error
 
 
@@ -88,7 +89,14 @@ def _read_tsv(lines: Iterator[Row], column: str | None, path: Path) -> Iterator[
 
 def _read_csv(lines: Iterator[Row], column: str | None, path: Path) -> Iterator[Row]:
     # One record a line: a broken quote then costs its row only.
-    return _read_table(((line, next(csv.reader([line.text]), [])) for line in lines), column, path)
+    return _read_table(map(_split_csv, lines), column, path)
+
+
+def _split_csv(line: Row) -> tuple[Row, list[str]]:
+    try:
+        return line, next(csv.reader([line.text]), [])
+    except csv.Error as error:
+        return line._replace(fault=line.fault or f"not CSV ({error})"), []
 
 
 def _read_table(records: Iterator[tuple[Row, list[str]]], column: str | None, path: Path) -> Iterator[Row]:
@@ -128,7 +136,7 @@ def _read_jsonl(lines: Iterator[Row], column: str | None, path: Path) -> Iterato
             continue
         try:
             record = json.loads(line.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             yield Row(line.number, line.text, "not JSON")
             continue
         if not isinstance(record, dict):

@@ -13,6 +13,7 @@ from bleurt_repro.datasets_builders.signals import SIGNALS
 from bleurt_repro.datasets_builders.signals.bertscore import BERTSCORE_MODEL
 from bleurt_repro.datasets_builders.signals.entailment import ENTAILMENT_MODEL
 from bleurt_repro.datasets_builders.signals.rouge import ROUGE_ORDER
+from bleurt_repro.datasets_builders.yaml_files import read_plain_yaml
 
 CONFIG_FOLDER = Path(__file__).parent / "configs"
 DEFAULT_INPUT = "wikimedia/wikipedia"
@@ -221,8 +222,6 @@ def read_config(name: str | Path) -> SyntheticConfig:
         FileNotFoundError: if there is no such file or recipe.
         ValueError: if it is no YAML, or has an unknown key.
     """
-    import yaml
-
     path = Path(name)
     if not path.is_file():
         path = CONFIG_FOLDER / f"synthetic_{name}.yaml"
@@ -231,10 +230,7 @@ def read_config(name: str | Path) -> SyntheticConfig:
             sorted(file.stem.removeprefix("synthetic_") for file in CONFIG_FOLDER.glob("synthetic_*.yaml"))
         )
         raise FileNotFoundError(f"there is no recipe {name}: give a YAML file, or one of {known}")
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no YAML: {error}") from error
+    _, values = read_plain_yaml(path)
     return SyntheticConfig.from_dict(values or {}, str(path))
 
 

@@ -30,6 +30,9 @@ SHAPE_SETTINGS = (
     "max_position_embeddings",
     "type_vocab_size",
 )
+# Settings come from elsewhere, and one line of them describes a model of a billion layers: far above all BLEURTs there are.
+LARGEST_SIZES = {"num_hidden_layers": 1000, "vocab_size": 10_000_000}
+LARGEST_SIZE = 1_000_000
 LAYER_NORM_EPSILON = 1e-12  # the official graph's, whatever the settings say
 PADDING_ID = 0
 
@@ -88,17 +91,23 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
         "problem_type": "regression",
         CONFIG_KEY: layout.to_config(),
     }
+    kind: Any = transformers.BertConfig
     if is_rembert(settings):
+        kind = transformers.RemBertConfig
         sizes["input_embedding_size"] = sizes.pop("embedding_size")
         common.update(bos_token_id=None, eos_token_id=None, classifier_dropout_prob=0.0)
-        return transformers.RemBertConfig(**sizes, **common)
-    return transformers.BertConfig(**sizes, **common, classifier_dropout=0.0)
+    else:
+        common["classifier_dropout"] = 0.0
+    try:
+        return kind(**sizes, **common)
+    except Exception as error:  # whatever value the library finds amiss, the user needs one sentence
+        raise ValueError(f"its settings describe no model ({first_line(error)})") from error
 
 
 def _size(settings: Mapping[str, Any], name: str) -> int:
-    size = settings.get(name)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"its settings need {name}, a whole number of at least 1; found {size!r}")
+    size, most = settings.get(name), LARGEST_SIZES.get(name, LARGEST_SIZE)
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
+        raise ValueError(f"its settings need {name}, a whole number from 1 to {most}; found {repr(size)[:20]}")
     return size
 
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import shutil
 import stat
+import struct
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 # Weights hardly compress; the official archives unpack to less than twice their size. A bomb is a thousandfold.
 MOST_GROWTH = 20
 SMALL = 16 << 20  # bytes; below this, growth does no harm
 MOST_FILES = 1000
+LONGEST_NAME = 255  # bytes; file systems take no longer ones
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What `zipfile` raises for files that are no sound zips.
+DAMAGE = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError,
+    OverflowError, UnicodeError,
+)  # fmt: skip
 
 
 def unpack_zip(archive: Path, folder: Path) -> None:
@@ -31,7 +40,7 @@ def unpack_zip(archive: Path, folder: Path) -> None:
             targets = [_target(archive, member, folder) for member in members]
             for member, target in zip(members, targets, strict=True):
                 _unpack(zipped, member, target)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except DAMAGE as error:
         raise ValueError(f"{archive} is no sound zip ({error}): download it again") from error
 
 
@@ -48,6 +57,10 @@ def _target(archive: Path, member: zipfile.ZipInfo, folder: Path) -> Path:
     path = PurePosixPath(member.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in member.filename or ":" in member.filename:
         raise ValueError(f"{archive} leads outside its folder: {member.filename!r}")
+    if any(len(part.encode(errors="surrogatepass")) > LONGEST_NAME for part in path.parts) or not path.parts:
+        raise ValueError(f"{archive} holds a file of a name that cannot be: {member.filename[:LONGEST_NAME]!r}")
+    if member.compress_type not in METHODS:
+        raise ValueError(f"{archive} is packed in an unknown way (method {member.compress_type}): zip it again")
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         raise ValueError(f"{archive} holds something other than plain files: {member.filename!r}")
@@ -55,9 +68,9 @@ def _target(archive: Path, member: zipfile.ZipInfo, folder: Path) -> Path:
 
 
 def _unpack(zipped: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with zipped.open(member) as packed, target.open("xb") as file:  # zipfile stops at the size it declares
             shutil.copyfileobj(packed, file)
-    except FileExistsError as error:
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
         raise ValueError(f"{zipped.filename} holds {member.filename!r} twice") from error

@@ -60,7 +60,7 @@ def load_bleurt_pytorch(
     if len(tokenizer) > config.vocab_size:
         raise ValueError(f"its tokenizer knows {len(tokenizer)} tokens but the model has {config.vocab_size}")
     prefix = "rembert." if is_rembert(settings) else "bert."
-    weights = {_renamed(name, prefix): weight for name, weight in _weights(folder).items()}
+    weights = {_renamed(name, prefix): weight for name, weight in read_weights(folder).items()}
     return scorer_model(config, weights, dtype), tokenizer
 
 
@@ -68,13 +68,18 @@ def _max_length(settings: dict[str, Any]) -> int:
     """The format itself does not record the official length; the name it was made from does."""
     recorded = settings.get("max_seq_length")
     official = OFFICIAL_CHECKPOINTS.get(str(settings.get("_name_or_path")).rsplit("/", 1)[-1])
-    return recorded or (official.max_length if official else settings.get("max_position_embeddings", 512))
+    length = recorded or (official.max_length if official else settings.get("max_position_embeddings", 512))
+    if isinstance(length, bool) or not isinstance(length, int):
+        raise ValueError(f"its settings need max_seq_length, a whole number; found {length!r}")
+    return length
 
 
 def _activation(settings: dict[str, Any], gelu: str) -> str:
     recorded = settings.get("hidden_act", "gelu")
     if gelu != "auto":
         return GELUS[gelu]
+    if not isinstance(recorded, str):
+        raise ValueError(f"its settings need hidden_act, a name; found {recorded!r}")
     if recorded in TANH_GELUS or (recorded == "gelu" and not is_rembert(settings)):
         return GELUS["tanh"]
     return recorded
@@ -94,7 +99,12 @@ def _lower_case(folder: Path, settings: dict[str, Any]) -> bool:
     return bool(recorded.get("do_lower_case", settings.get("do_lower_case", True)))
 
 
-def _weights(folder: Path) -> dict[str, torch.Tensor]:
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Read the weights of all safetensors files of a folder, by their names in the files.
+
+    Raises:
+        ValueError: if there are none, or one is damaged.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

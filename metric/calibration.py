@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,8 +34,11 @@ class Calibration:
             )
         rising = all(a < b for a, b in zip(self.scores, self.scores[1:], strict=False))
         steady = all(a <= b for a, b in zip(self.percentiles, self.percentiles[1:], strict=False))
-        if not (rising and steady and 0 <= self.percentiles[0] and self.percentiles[-1] <= 100):
-            raise ValueError("a calibration's scores must rise, and its percentiles never fall, from 0 to 100 at most")
+        finite = all(map(math.isfinite, self.scores))
+        if not (finite and rising and steady and 0 <= self.percentiles[0] and self.percentiles[-1] <= 100):
+            raise ValueError(
+                "a calibration's scores must rise and be finite, and its percentiles never fall, from 0 to 100 at most"
+            )
 
     def __call__(self, scores: Sequence[float]) -> list[float]:
         """Give the percentile of each score."""
@@ -45,13 +49,14 @@ class Calibration:
     @classmethod
     def from_config(cls, config: Any) -> Calibration | None:
         """Read the calibration that a `transformers` config records, if it does."""
-        recorded = (getattr(config, CONFIG_KEY, None) or {}).get(CALIBRATION_KEY)
+        entry = getattr(config, CONFIG_KEY, None)
+        recorded = entry.get(CALIBRATION_KEY) if isinstance(entry, dict) else None
         if recorded is None:
             return None
         try:
             scores, percentiles = (tuple(map(float, recorded[name])) for name in ("scores", "percentiles"))
             return cls(scores, percentiles, dict(recorded.get("source", {})))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"the checkpoint's {CALIBRATION_KEY} must have scores and percentiles, lists of numbers: {error}"
             ) from error

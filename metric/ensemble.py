@@ -88,7 +88,7 @@ def read_ensemble(folder: Path) -> Ensemble:
         found = json.loads(path.read_text(encoding="utf-8"))
         members = tuple(Member(**member) for member in found["members"])
         return Ensemble(members, bool(found.get("mixed_layouts", False)))
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
+    except (TypeError, KeyError, AttributeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is no ensemble ({error}): `bleurt-repro ensemble` writes one") from error
 
 

@@ -77,11 +77,17 @@ class Layout:
         """Read the layout that a `transformers` config records; without one, BLEURT's own at the model's full length."""
         recorded = getattr(config, CONFIG_KEY, None) or {}
         positions = readable_positions(config) or cls.max_length
-        return cls(
-            inputs=tuple(recorded.get("inputs", BLEURT_INPUTS)),
-            max_length=int(recorded.get("max_length", min(cls.max_length, positions))),
-            separators=int(recorded.get("separators", 1)),
-        )
+        try:
+            return cls(
+                inputs=tuple(recorded.get("inputs", BLEURT_INPUTS)),
+                max_length=int(recorded.get("max_length", min(cls.max_length, positions))),
+                separators=int(recorded.get("separators", 1)),
+            )
+        except (TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(
+                f"the checkpoint's {CONFIG_KEY} entry must have inputs, a list of names, and max_length and separators, "
+                f"whole numbers: {error}"
+            ) from error
 
     def to_config(self) -> dict[str, Any]:
         """Give the entry to record in config.json."""

@@ -69,5 +69,5 @@ def test_missing_and_broken_files(tmp_path):
     with pytest.raises(FileNotFoundError, match="no recipe large: give a YAML file, or one of paper, small"):
         read_config("large")
     (tmp_path / "a.yaml").write_text("seed: [")
-    with pytest.raises(ValueError, match="is no YAML"):
+    with pytest.raises(ValueError, match="is not YAML"):
         read_config(tmp_path / "a.yaml")

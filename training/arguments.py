@@ -19,6 +19,8 @@ from typing import Any, NoReturn, cast
 
 from transformers import HfArgumentParser
 
+from bleurt_repro.datasets_builders.yaml_files import read_plain_yaml
+
 
 class _Parser(HfArgumentParser):
     """Raises instead of printing hundreds of options and leaving."""
@@ -105,14 +107,7 @@ def read_yaml(path: Path, known: Sequence[str]) -> dict[str, Any]:
     Raises:
         ValueError: if it is no mapping, or has a key twice or one that is not known; file and line are named.
     """
-    import yaml
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    root, values = read_plain_yaml(path)
     if root is None:
         return {}
     if not isinstance(values, dict):

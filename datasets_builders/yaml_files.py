@@ -1,0 +1,35 @@
+"""Read YAML that people write settings in: plain values, no aliases, whatever its depth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from yaml import Node
+
+
+def read_plain_yaml(path: Path) -> tuple[Node | None, Any]:
+    """Read a YAML file.
+
+    Args:
+        path: the file, UTF-8.
+
+    Returns:
+        the nodes, which know their lines, and the values; None and None for an empty file.
+
+    Raises:
+        ValueError: naming the file, if it is no YAML, is nested too deeply, or has aliases ("*name"): no settings need
+            them, and a few lines of them stand for gigabytes.
+    """
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError(f"line {event.start_mark.line + 1} has an alias (*{event.anchor}): write values out")
+        return yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+    # Some values that look like numbers or dates and are none make PyYAML raise these errors of Python's own.
+    except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of all that reads files from elsewhere: see README.md."""

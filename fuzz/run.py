@@ -1,0 +1,59 @@
+"""Fuzz one reader, guided by coverage (https://github.com/google/atheris).
+
+    python -m fuzz.run pairs --seconds 300 [--corpus FOLDER]
+
+Inputs that found something new are kept in the corpus; one that fails is written to the folder as crash-*, slow-* or
+oom-*, and the run ends with the traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# Instrumented, so that the fuzzer sees which of their branches an input takes.
+WATCHED = ["bleurt_repro", "json", "csv", "zipfile", "gzip", "yaml"]
+SECONDS_A_CASE = 20
+MEGABYTES = 3000
+LONGEST = 4096  # bytes
+
+
+def main() -> None:
+    """Instrument, collect the seeds and run."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("target")
+    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--corpus", type=Path, help="default: fuzz-corpus/TARGET in the working folder")
+    options = parser.parse_args()
+    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1")
+    import atheris
+
+    from fuzz.targets import TARGETS, seeds
+
+    corpus = options.corpus or Path("fuzz-corpus") / options.target
+    seeds(options.target, corpus)
+    # First without the instrumentation of the large libraries, which they do not survive or take minutes for.
+    import datasets  # noqa: F401
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+
+    with atheris.instrument_imports(include=WATCHED):
+        for path in sorted(corpus.iterdir()):  # imports all that the target needs
+            TARGETS[options.target](path.read_bytes())
+    arguments = [
+        f"-max_total_time={options.seconds}",
+        f"-timeout={SECONDS_A_CASE}",
+        f"-rss_limit_mb={MEGABYTES}",
+        f"-max_len={LONGEST}",
+        f"-artifact_prefix={corpus.parent}/{options.target}-",
+        "-print_final_stats=1",
+        str(corpus),
+    ]
+    atheris.Setup([sys.argv[0], *arguments], TARGETS[options.target])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
