@@ -54,6 +54,21 @@ def test_add_and_add_batch(metric, expected):
     assert metric.compute()["scores"] == pytest.approx(expected.scores, abs=1e-6)
 
 
+def test_single_pairs_are_written_before_a_batch(metric, monkeypatch):
+    held_back = []
+    add_batch = evaluate.Metric.add_batch
+    monkeypatch.setattr(
+        evaluate.Metric,
+        "add_batch",
+        lambda self, **given: (held_back.append(len(self.writer.current_examples)), add_batch(self, **given)),
+    )
+    metric.add(prediction=CANDIDATES[0], reference=REFERENCES[0])
+    assert len(metric.writer.current_examples) == 1
+    metric.add_batch(predictions=CANDIDATES[1:], references=REFERENCES[1:])
+    assert held_back == [0], "datasets 4 would write them after the batch: scores in another order than pairs"
+    assert len(metric.compute()["scores"]) == len(CANDIDATES)
+
+
 def test_in_memory(tiny_scorer, expected):
     metric = evaluate.load(str(SPACE), str(tiny_scorer), keep_in_memory=True)
     assert metric.compute(predictions=CANDIDATES, references=REFERENCES)["scores"] == pytest.approx(expected.scores)

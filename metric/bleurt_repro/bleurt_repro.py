@@ -140,6 +140,9 @@ class BleurtRepro(evaluate.Metric):
         predictions = check_texts("predictions", predictions)
         references = check_list("references", references)
         check_references(references)
+        if self.writer is not None:
+            # before version 5, datasets writes a batch in front of the single pairs that it holds back
+            self.writer.write_examples_on_file()
         evaluate.Metric.add_batch(self, predictions=predictions, references=references, **kwargs)
 
     def _compute(
