@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import http.client
 import json
 import os
 import time
@@ -78,6 +79,15 @@ def test_an_error_is_told(client, arguments, function, message):
 
     with pytest.raises(AppError, match=message):
         client.predict(*arguments, api_name=function)
+
+
+def test_a_request_that_is_too_large_is_refused_unread(url):
+    connection = http.client.HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.putrequest("POST", "/gradio_api/call/score")
+    connection.putheader("Content-Length", str(17 << 20))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, b"at most 16 MB" in answer.read()) == (413, True)
 
 
 @pytest.fixture(scope="module")

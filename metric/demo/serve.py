@@ -19,6 +19,9 @@ def serve(page: Blocks, **options: Any) -> str:
     Returns:
         its address, once it is up (and, without `prevent_thread_lock`, over).
     """
+    from starlette.middleware import Middleware
+
+    from bleurt_repro.metric.demo.gate import Gate
     from bleurt_repro.metric.demo.limits import FILE_MEGABYTES
     from bleurt_repro.metric.demo.theme import FRAME, STYLE, theme
 
@@ -27,6 +30,7 @@ def serve(page: Blocks, **options: Any) -> str:
         theme=theme(),
         css_paths=STYLE,
         head=FRAME,
+        app_kwargs={"middleware": [Middleware(Gate)]},
         max_file_size=f"{FILE_MEGABYTES}mb",
         footer_links=["api", "settings"],
         ssr_mode=False,
