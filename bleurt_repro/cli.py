@@ -218,7 +218,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
-    except (TypeError, ValueError, OSError) as error:
+    except (TypeError, ValueError, OSError, MemoryError) as error:
         if os.environ.get("BLEURT_REPRO_DEBUG"):
             raise
         typer.echo(f"bleurt-repro: error: {' '.join(str(error).split())}", err=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
+from bleurt_repro.metric.atomic import put
 from bleurt_repro.metric.signature import file_hash
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _replace(path: Path, write: Callable[[Path], Any]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(temporary)
-        os.replace(temporary, path)
+        put(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 

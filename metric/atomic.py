@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -19,10 +20,37 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with unfinished.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        unfinished.write_bytes(content)
+        put(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def put(unfinished: Path, path: Path) -> None:
+    """Bring a finished file, or a folder of files, to disk and then, in one step, to its place on the same disk.
+
+    Args:
+        unfinished: what is there under another name.
+        path: its place; a file there is replaced, a folder there must be empty.
+
+    Raises:
+        OSError: if it cannot be done; what was at `path` before is then still there.
+    """
+    for file in [unfinished, *unfinished.rglob("*")]:
+        sync(file)
+    os.replace(unfinished, path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, has reached the disk.
+
+    Raises:
+        OSError: if a file's cannot; not all systems let folders be opened, and those write their names at once.
+    """
+    with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+        opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bleurt_repro.metric.bleurt_pytorch import SAFE_REVISION, is_bleurt_pytorch, load_bleurt_pytorch
+from bleurt_repro.metric.checksums import check_sums
 from bleurt_repro.metric.ensemble import is_ensemble
 from bleurt_repro.metric.hub import HUB_FILES, HUB_ID, download
 from bleurt_repro.metric.layout import Layout
@@ -123,6 +124,10 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
         raise ValueError(
             f"checkpoint {name}: the tokenizer knows {len(tokenizer)} tokens but the model has {model.config.vocab_size}"
         )
+    try:
+        check_sums(folder)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name}: {error}") from error
     # Of a local folder only its name: where it lies says nothing about its scores, and its hash says all.
     shown = folder.resolve().name if Path(name).expanduser().is_dir() else str(name)
     return Checkpoint(shown, folder, model.eval(), tokenizer, Layout.from_config(model.config))

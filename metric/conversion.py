@@ -5,7 +5,6 @@ bleurt-repro convert BLEURT-20.zip BLEURT-20-converted --scores published.jsonl 
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import zipfile
@@ -15,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from bleurt_repro.metric.architecture import GELUS
 from bleurt_repro.metric.archives import unpack_zip
+from bleurt_repro.metric.atomic import put
 from bleurt_repro.metric.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.checkpoints import find_checkpoint, load_checkpoint
+from bleurt_repro.metric.checksums import write_checksums
 from bleurt_repro.metric.hub import HUB_FILES
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.official_checkpoint import SETTINGS, load_official
@@ -94,7 +95,7 @@ def convert(
         made = _save(model, tokenizer, workspace / "checkpoint")
         parity = _check_scores(folder, made, scores, max_difference)
         target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(made, target)
+        put(made, target)
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
     length = Layout.from_config(model.config).max_length
@@ -144,6 +145,7 @@ def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pa
         tokenizer.save_pretrained(folder)
     for file in folder.iterdir():  # the weights are written for the owner alone
         shutil.copymode(folder / "config.json", file)
+    write_checksums(folder)
     return folder
 
 

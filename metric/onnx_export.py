@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 import shutil
 import tempfile
 import warnings
@@ -18,7 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.atomic import put
 from bleurt_repro.metric.cache_folder import cache_folder
+from bleurt_repro.metric.checksums import check_sums, write_checksums
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
 FILES = {"onnx": "float32.onnx", "onnx-int8": "int8.onnx"}
 # Part of the folder's name: raise it when graphs are written differently.
-GRAPH_VERSION = 3
+GRAPH_VERSION = 4
 OPSET = 18
 # A protocol buffer holds less than 2 GiB: larger weights lie in a file beside the graph.
 LARGEST_FILE = 1_900_000_000
@@ -52,7 +53,7 @@ def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
         )
     folder = cache_folder() / "onnx" / f"{content}-{GRAPH_VERSION}"
     for name in ("onnx", "onnx-int8") if backend == "onnx-int8" else ("onnx",):
-        if not (folder / name / FILES[name]).is_file():
+        if not _is_whole(folder / name, FILES[name]):
             _make(model, folder, name)
     return folder / backend / FILES[backend]
 
@@ -67,13 +68,27 @@ def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
                 _export(model, unfinished / FILES[backend])
             else:
                 _quantise(folder / "onnx" / FILES["onnx"], unfinished / FILES[backend])
+        write_checksums(unfinished, sorted(unfinished.iterdir()))
         try:
-            os.rename(unfinished, folder / backend)
+            put(unfinished, folder / backend)
         except OSError:  # another process was faster
             if not (folder / backend / FILES[backend]).is_file():
                 raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _is_whole(folder: Path, file: str) -> bool:
+    """Tell whether a graph is there as it was written; one that is damaged is removed, which is said."""
+    if not (folder / file).is_file():
+        return False
+    try:
+        check_sums(folder)
+    except ValueError as error:
+        warnings.warn(f"a graph in the cache is made anew: {error}", stacklevel=2)
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+    return True
 
 
 def _export(model: PreTrainedModel, file: Path) -> None:

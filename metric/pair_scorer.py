@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from bleurt_repro.metric.batching import batches_by_tokens
 from bleurt_repro.metric.encoding import Encoded, PairEncoder
+from bleurt_repro.metric.memory import scored_if_it_fits
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,6 +49,7 @@ class PairScorer:
     ) -> None:
         self.encoder, self.cache = encoder, cache
         self._forward, self._batch_tokens = forward, batch_tokens
+        self._ran_short = False
 
     def score(self, items: Sequence[Item], done: Callable[[int], object] = lambda count: None) -> list[Scored]:
         """Score each different item once.
@@ -96,12 +99,44 @@ class PairScorer:
     ) -> list[Scored]:
         import torch
 
-        batches = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)
+        waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)[::-1]
+        order: list[int] = []
         computed = []  # kept on the device until the end, so that a GPU is never waited for in between
         with torch.inference_mode():
-            for batch in batches:
-                computed.append(forward([encoded[i] for i in batch]))
+            while waiting:
+                batch = waiting.pop()
+                scored = scored_if_it_fits(forward, [encoded[i] for i in batch])
+                if scored is None:
+                    waiting = self._halved([*waiting, batch], encoded)
+                    continue
+                computed.append(scored)
+                order += batch
                 done([items[i] for i in batch])
             gathered = torch.cat(computed).tolist()
-        scores = dict(zip((i for batch in batches for i in batch), gathered, strict=True))
+        scores = dict(zip(order, gathered, strict=True))
         return [Scored(scores[i], pair.truncated) for i, pair in enumerate(encoded)]
+
+    def _halved(self, waiting: list[list[int]], encoded: list[Encoded]) -> list[list[int]]:
+        """Halve the budget, from now on, and share what waits into batches of it; the longest pairs stay at the end.
+
+        Raises:
+            MemoryError: if the batch that did not fit, the last, is a single pair.
+        """
+        failed = waiting[-1]
+        longest = len(encoded[failed[0]].ids)
+        if len(failed) == 1:
+            raise MemoryError(
+                f"one pair of {longest} tokens does not fit into memory: free some, or take another device"
+            )
+        # Never above half of what failed, or a budget far beyond it would be halved for long.
+        self._batch_tokens = max(1, min(self._batch_tokens, len(failed) * longest) // 2)
+        if not self._ran_short:
+            self._ran_short = True
+            warnings.warn(
+                "memory ran short: batches are halved until they fit, and scores stay the same; give fewer batch_tokens "
+                f"than {len(failed) * longest} to begin with what fits",
+                stacklevel=2,
+            )
+        rest = [i for batch in reversed(waiting) for i in batch]  # the longest first
+        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self._batch_tokens)
+        return [[rest[place] for place in batch] for batch in batches][::-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import warnings
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bleurt_repro.metric.atomic import write_text
+from bleurt_repro.metric.atomic import put, write_text
 
 fcntl: Any
 try:
@@ -38,19 +39,27 @@ class PartialOutput:
         self._path = output.with_name(f".{output.name}.partial")
         self._journal = output.with_name(f".{output.name}.partial.json")
         self.counts: dict[str, int] = {}
+        self._digest = hashlib.sha256()
         self._file: BinaryIO = self._path.open("ab+")
         self._lock()
         self._resume()
 
     def add(self, lines: str, **counts: int) -> None:
         """Append lines and add to the counts."""
-        self._file.write(lines.encode())
+        content = lines.encode()
+        self._file.write(content)
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._digest.update(content)
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
-        written = {"identity": self._identity, "bytes": self._file.tell(), "counts": self.counts}
-        write_text(self._journal, json.dumps(written))
+        written = {
+            "identity": self._identity,
+            "bytes": self._file.tell(),
+            "sha256": self._digest.hexdigest(),
+            "counts": self.counts,
+        }
+        write_text(self._journal, json.dumps({**written, "check": _check(written)}))
 
     def lines(self) -> Iterator[str]:
         """Give all lines written so far."""
@@ -61,7 +70,7 @@ class PartialOutput:
     def finish(self, content: str | None = None) -> None:
         """Put the output at its place, in one step: the lines, or `content` instead of them."""
         if content is None:
-            os.replace(self._path, self._output)
+            put(self._path, self._output)
         else:
             write_text(self._output, content)
             self._path.unlink()
@@ -92,19 +101,34 @@ class PartialOutput:
         size = 0
         if self._journal.exists():
             found: dict[str, Any] = {}
-            with contextlib.suppress(ValueError):
-                found = json.loads(self._journal.read_text(encoding="utf-8"))
-            if found.get("identity") == self._identity and self._path.stat().st_size >= found["bytes"]:
+            with contextlib.suppress(ValueError, TypeError):
+                found = dict(json.loads(self._journal.read_text(encoding="utf-8")))
+            whole = found.pop("check", None) == _check(found)
+            same = found.get("identity") == self._identity
+            if same and whole and self._is_whole(found):
                 size, self.counts = found["bytes"], found["counts"]
                 warnings.warn(
                     f"going on with the unfinished {self._output.name} after {self.counts.get('records', 0)} records",
                     stacklevel=4,
                 )
             else:
-                warnings.warn(
-                    f"the unfinished {self._output.name} is of another input or other settings: begun anew",
-                    stacklevel=4,
-                )
+                reason = "damaged" if same or not whole else "of another input or other settings"
+                warnings.warn(f"the unfinished {self._output.name} is {reason}: begun anew", stacklevel=4)
                 self._journal.unlink()
+                self._digest = hashlib.sha256()
         self._file.truncate(size)
         self._file.seek(0, os.SEEK_END)
+
+    def _is_whole(self, found: dict[str, Any]) -> bool:
+        """Read the lines that the journal counts, and say whether they are those that were written."""
+        self._file.seek(0)
+        left = found["bytes"]
+        while left and (piece := self._file.read(min(left, 1 << 20))):
+            self._digest.update(piece)
+            left -= len(piece)
+        return not left and self._digest.hexdigest() == found.get("sha256")
+
+
+def _check(journal: dict[str, Any]) -> str:
+    """Hash what a journal says."""
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()

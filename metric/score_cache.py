@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,6 +17,9 @@ from bleurt_repro.metric.pair_scorer import Item, Scored
 WAIT_SECONDS = 60
 KEYS_A_QUERY = 900  # SQLite before 3.32 takes 999 values a statement
 KEY_BYTES = 16
+CHECK_BYTES = 8
+# Part of a file's name: raise it when files are laid out differently.
+FORMAT = 2
 
 
 class ScoreCache:
@@ -31,35 +35,42 @@ class ScoreCache:
 
     def __init__(self, folder: str | os.PathLike[str], settings: str) -> None:
         name = hashlib.sha256(settings.encode()).hexdigest()[:KEY_BYTES]
-        self.path = Path(folder).expanduser() / f"scores-{name}.sqlite"
+        self.path = Path(folder).expanduser() / f"scores-{FORMAT}-{name}.sqlite"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connected() as database:
             database.execute("PRAGMA journal_mode=WAL")  # readers then never wait for a writer
             database.execute(
-                "CREATE TABLE IF NOT EXISTS scores (pair BLOB PRIMARY KEY, score REAL, truncated INTEGER) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS scores "
+                "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, sum BLOB) WITHOUT ROWID"
             )
 
     def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
-        """Give the results that are known.
+        """Give the results that are known; a damaged one is not, which is said.
 
         Args:
             items: texts of pairs, each once.
         """
         keys = {pair_key(item): item for item in items}
-        names, found = list(keys), {}
+        names, found, damaged = list(keys), {}, 0
         with self._connected() as database:
             for start in range(0, len(names), KEYS_A_QUERY):
                 some = names[start : start + KEYS_A_QUERY]
-                query = f"SELECT pair, score, truncated FROM scores WHERE pair IN ({','.join('?' * len(some))})"
-                for key, score, truncated in database.execute(query, some):
-                    found[keys[key]] = Scored(score, bool(truncated))
+                query = f"SELECT pair, score, truncated, sum FROM scores WHERE pair IN ({','.join('?' * len(some))})"
+                for key, score, truncated, check in database.execute(query, some):
+                    if check == row_sum(key, score, truncated):
+                        found[keys[key]] = Scored(score, bool(truncated))
+                    else:
+                        damaged += 1
+        if damaged:
+            warnings.warn(f"{damaged} scores in {self.path} are damaged: these pairs are scored anew", stacklevel=2)
         return found
 
     def add(self, results: Mapping[Item, Scored]) -> None:
         """Keep results, all of them or, if the process is killed, none."""
         rows = [(pair_key(item), result.score, int(result.truncated)) for item, result in results.items()]
+        summed = [(*row, row_sum(*row)) for row in rows]
         with self._connected() as database, database:
-            database.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?)", rows)
+            database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", summed)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -77,3 +88,8 @@ class ScoreCache:
 def pair_key(item: Item) -> bytes:
     """Give 16 bytes that stand for the texts of a pair, in their order."""
     return hashlib.blake2b(json.dumps(item).encode(), digest_size=KEY_BYTES).digest()
+
+
+def row_sum(key: bytes, score: float, truncated: int) -> bytes:
+    """Give 8 bytes by which damage to a row is seen."""
+    return hashlib.blake2b(repr((key, score, truncated)).encode(), digest_size=CHECK_BYTES).digest()

@@ -21,6 +21,7 @@ def pair(tiny_scorer, tmp_path):
     other = shutil.copytree(tiny_scorer, tmp_path / "other")
     weights = {name: value + 4 for name, value in load_file(tiny_scorer / "model.safetensors").items()}
     save_file(weights, other / "model.safetensors", metadata={"format": "pt"})
+    (other / "checksums.json").unlink()
     return tiny_scorer, other
 
 

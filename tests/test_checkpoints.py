@@ -29,6 +29,7 @@ def edit_weights(folder, change):
     weights = load_file(folder / "model.safetensors")
     change(weights)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "checksums.json").unlink()
 
 
 def put(name, value):

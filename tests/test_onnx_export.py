@@ -101,3 +101,14 @@ def test_a_missing_library_is_named(tiny_scorer, monkeypatch):
 def test_what_does_not_fit_is_refused(tiny_scorer, options, message):
     with pytest.raises(ValueError, match=message):
         BleurtScorer(str(tiny_scorer), **options)
+
+
+@needs_onnx
+def test_a_damaged_graph_is_made_anew(tiny_scorer, cache):
+    expected = BleurtScorer(str(tiny_scorer), backend="onnx").score(**TEXTS)
+    graph = next(cache.rglob("float32.onnx"))
+    content = bytearray(graph.read_bytes())
+    content[len(content) // 2] ^= 64
+    graph.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"a graph in the cache is made anew: float32\.onnx differs from its SHA-256"):
+        assert BleurtScorer(str(tiny_scorer), backend="onnx").score(**TEXTS) == expected

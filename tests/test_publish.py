@@ -15,7 +15,7 @@ from tests.loopback_hub.fixture import hub, waits  # noqa: F401
 
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n\n# scorer\n\npath/to/scorer\n"
 MODEL = Target("model", "org/scorer")
-ALL = ["README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+ALL = ["README.md", "checksums.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_only_what_changed_is_sent_and_old_weights_go(hub, folder):  # noqa: F81
         f"wrote weights.safetensors ({(folder / 'weights.safetensors').stat().st_size / 1000:.1f} kB)",
         "deleted model.safetensors, which the folder has no more",
     ]
-    assert sorted(published(hub)) == ["NOTES.md", "README.md", "config.json", *ALL[3:], "weights.safetensors"]
+    assert sorted(published(hub)) == ["NOTES.md", *ALL[:3], *ALL[4:], "weights.safetensors"]
     assert not [path for _, path in hub.requests if path.startswith("/upload/")]  # its content was there
 
 
@@ -92,7 +92,7 @@ def test_a_dry_run_asks_the_hub_nothing(hub, folder):  # noqa: F811
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"x")
     report = publish_folder(Target("model", "org/scorer", private=True, create_pr=True), folder, dry_run=True)
     assert report.startswith("would propose in a pull request to model org/scorer (private):\n  README.md (")
-    assert "5 files, " in report and report.endswith("left out: checkpoint-3/")
+    assert "6 files, " in report and report.endswith("left out: checkpoint-3/")
     assert hub.requests == []
 
 

@@ -74,6 +74,25 @@ def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path
     assert all(whole[name].equal(resumed[name]) for name in whole)
 
 
+@pytest.mark.parametrize(
+    "early", [{}, {"--early_stopping": "1", "--learning_rate": "0"}], ids=["last step", "stopped"]
+)
+def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tmp_path, early):  # noqa: F811
+    # Steps that are no whole number of epochs: between two epochs there is nothing to do another step with.
+    few = {"--max_steps": "6", "--eval_steps": "2", "--save_steps": "2"}
+    words = options({"--model": str(tiny_scorer)}, ratings, {**STEPS, **few, **early})
+    main(words)
+    steps = json.loads((tmp_path / "out" / "results.json").read_text())["steps"]
+    assert steps == (4 if early else 6)
+    whole = {name: (tmp_path / "out" / name).read_bytes() for name in ("model.safetensors", "config.json")}
+    for name in (*whole, "results.json"):  # as if it was killed before it wrote its result
+        (tmp_path / "out" / name).unlink()
+    main([*words, "--resume"])
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["steps"] == steps
+    assert whole == {name: (tmp_path / "out" / name).read_bytes() for name in whole}
+
+
 def losses(folder: Path) -> list[float]:
     history = json.loads((folder / "results.json").read_text())["history"]
     return [entry["loss"] for entry in history if "loss" in entry]

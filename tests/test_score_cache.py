@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -70,3 +72,16 @@ def test_a_damaged_file_is_named(tmp_path):
     path.write_bytes(b"no database at all" * 100)
     with pytest.raises(OSError, match=r"score cache .*sqlite cannot be used .*: delete the file if it is damaged"):
         ScoreCache(tmp_path, "s")
+
+
+def test_a_damaged_score_is_scored_anew(tmp_path, tiny_scorer):
+    expected = BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path).score(**TEXTS)
+    with sqlite3.connect(next(tmp_path.glob("*.sqlite"))) as database:
+        database.execute("UPDATE scores SET score = score + 1 WHERE pair = (SELECT min(pair) FROM scores)")
+    database.close()
+    with pytest.warns(UserWarning, match=r"1 scores in .*\.sqlite are damaged: these pairs are scored anew"):
+        assert BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path).score(**TEXTS) == pytest.approx(expected)
+    with warnings.catch_warnings():  # and put in its place
+        warnings.simplefilter("error")
+        again = BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path).score(**TEXTS)
+    assert again == pytest.approx(expected)

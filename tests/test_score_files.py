@@ -129,6 +129,29 @@ def test_another_run_does_not_go_on_with_it(score, tmp_path, monkeypatch, change
     assert written == score("again.txt", **options).read_bytes()
 
 
+@pytest.mark.parametrize("damaged", ["lines", "counts", "journal"])
+def test_a_damaged_unfinished_output_is_begun_anew(score, tmp_path, monkeypatch, damaged):
+    whole = score("whole.txt").read_bytes()
+    compute, done = BleurtScorer.compute_quietly, []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            BleurtScorer,
+            "compute_quietly",
+            lambda self, **texts: done.append(1) or (compute(self, **texts) if len(done) < 3 else 1 / 0),
+        )
+        with pytest.raises(ZeroDivisionError):
+            score()
+    if damaged == "lines":
+        lines = (tmp_path / ".scores.txt.partial").read_bytes()
+        (tmp_path / ".scores.txt.partial").write_bytes(lines[:40].translate(bytes.maketrans(b"1", b"2")) + lines[40:])
+    else:
+        journal = (tmp_path / ".scores.txt.partial.json").read_text()
+        changed = journal.replace('"records": 16', '"records": 8') if damaged == "counts" else journal[:-9]
+        (tmp_path / ".scores.txt.partial.json").write_text(changed)
+    with pytest.warns(UserWarning, match=r"the unfinished scores\.txt is damaged: begun anew"):
+        assert score().read_bytes() == whole
+
+
 def test_two_processes_do_not_write_one_output(score, tmp_path):
     fcntl = pytest.importorskip("fcntl")
     with (tmp_path / ".scores.txt.partial").open("ab") as file:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bleurt_repro.metric.atomic import put
+from bleurt_repro.metric.checksums import CHECKSUMS_FILE, scoring_files, write_checksums
 from bleurt_repro.metric.layout import CONFIG_KEY, Layout
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+# The folder, inside the one to fill, where files are written before they go to their places.
+UNFINISHED = ".unfinished-"
 # Cutting and padding that some encoders' tokenizers carry along; a scorer does both itself.
 TOKENIZER_HABITS = (
     "max_length",
@@ -45,7 +52,10 @@ def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, l
 def save_scorer(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, dtype: torch.dtype | None = None
 ) -> None:
-    """Save model and tokenizer.
+    """Save model and tokenizer, each file whole or not at all.
+
+    The hashes go to their place first and the weights last: a folder that is stopped at half of a new scorer over an old
+    one is refused, whichever half it is.
 
     Args:
         model: as `prepare_scorer` left it.
@@ -53,8 +63,17 @@ def save_scorer(
         folder: where to; made if need be.
         dtype: of the stored weights, such as torch.float16 for half the size; the model's own by default.
     """
-    from copy import deepcopy
-
     stored = model if dtype is None else deepcopy(model).to(dtype)  # type: ignore[arg-type]
-    stored.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for leftover in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed here
+        shutil.rmtree(leftover, ignore_errors=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
+    try:
+        stored.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        write_checksums(folder, scoring_files(unfinished))
+        for file in sorted(unfinished.iterdir(), key=lambda file: (file.suffix == ".safetensors", file.name)):
+            shutil.copymode(folder / CHECKSUMS_FILE, file)  # the weights are written for the owner alone
+            put(file, folder / file.name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

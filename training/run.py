@@ -111,6 +111,13 @@ def last_checkpoint(folder: Path) -> tuple[Path | None, float]:
     return None, 0.0
 
 
+def _evaluations_without_gain(checkpoint: Path) -> int:
+    """Read how near a run was to its early stop: the Trainer itself would begin to count anew."""
+    state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    found = state["stateful_callbacks"].get(EarlyStoppingCallback.__name__, {"attributes": {}})
+    return int(found["attributes"].get("early_stopping_patience_counter", 0))
+
+
 def check_output(args: Any) -> None:
     """Refuse to write over another run's checkpoints, or to push as the Trainer would: at each save, without a card.
 
@@ -167,7 +174,9 @@ def train(trainer: Trainer, args: Any) -> float:
     stopwatch = Stopwatch(seconds)
     trainer.add_callback(stopwatch)
     if patience := getattr(args, "early_stopping", 0):
-        trainer.add_callback(EarlyStoppingCallback(patience))
+        stopping = EarlyStoppingCallback(patience)
+        stopping.early_stopping_patience_counter = _evaluations_without_gain(checkpoint) if checkpoint else 0
+        trainer.add_callback(stopping)
     with naming_a_full_disk(args.output_dir):
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

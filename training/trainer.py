@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import Trainer
+from transformers import EarlyStoppingCallback, Trainer
 
 LAYER = re.compile(r"\.(?:layer|layers|h)\.(\d+)\.")
 
@@ -35,6 +35,16 @@ class ScorerTrainer(Trainer):
                 f"for ratings out of range; checkpoints in {self.args.output_dir} are from before"
             )
         return loss
+
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Tensor | int | None]:
+        """Give the batches of the next step; none where a run goes on that was killed after its last one."""
+        return ([], None) if self._is_over() else super().get_batch_samples(*args, **kwargs)
+
+    def _is_over(self) -> bool:
+        patient = (call for call in self.callback_handler.callbacks if isinstance(call, EarlyStoppingCallback))
+        return self.state.global_step >= self.state.max_steps or any(
+            call.early_stopping_patience_counter >= call.early_stopping_patience for call in patient
+        )
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """Make the Trainer's optimizer; with `layer_decay` below 1, lower layers take smaller steps."""
