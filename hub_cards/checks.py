@@ -42,7 +42,15 @@ def check_files(files: Sequence[File], left_out: Sequence[str] = ()) -> list[str
     """
     problems = [f"{name} is a pickle by its name, and only safetensors are published: move it away" for name in left_out if name.endswith(PICKLES)]  # fmt: skip
     for file in files:
-        for check in (_check_pickle, _check_weights, _check_json, _check_wheel, _check_secrets, _check_paths):
+        for check in (
+            _check_link,
+            _check_pickle,
+            _check_weights,
+            _check_json,
+            _check_wheel,
+            _check_secrets,
+            _check_paths,
+        ):
             problems += check(file)
     return problems
 
@@ -68,6 +76,12 @@ def _json_object(file: File) -> dict[str, object]:
     except ValueError:
         return {"model_type": None}  # said elsewhere
     return content if isinstance(content, dict) else {}
+
+
+def _check_link(file: File) -> Iterator[str]:
+    """A link in a folder from elsewhere may lead to any file of this machine."""
+    if isinstance(file.content, Path) and file.content.is_symlink():
+        yield f"{file.path} is a link, and what it leads to may not be meant for others: put the file itself there"
 
 
 def _check_pickle(file: File) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bleurt_repro.metric.layout import ROLES, Layout
@@ -37,6 +37,11 @@ class Member:
     revision: str | None = None
 
     def __post_init__(self) -> None:
+        path = PurePosixPath(self.checkpoint)
+        if path.is_absolute() or ".." in path.parts or path.parts[:1] in ((), ("~",)) or "\\" in self.checkpoint:
+            raise ValueError(
+                f"member {self.checkpoint!r} must be a folder beside {ENSEMBLE_FILE}, an embedded name or a Hub id"
+            )
         numbers = (self.weight, self.mean, self.std)
         if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
             raise ValueError(f"weight, mean and std of member {self.checkpoint} must be finite numbers")

@@ -90,6 +90,19 @@ def test_a_request_that_is_too_large_is_refused_unread(url):
     assert (answer.status, b"at most 16 MB" in answer.read()) == (413, True)
 
 
+@pytest.mark.parametrize(("size", "status"), [((2 << 20) - 1000, 200), ((2 << 20) + 1000, 413)])
+def test_a_file_that_is_too_large_is_refused(url, size, status):
+    head = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+    connection = http.client.HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.request(
+        "POST",
+        "/gradio_api/upload",
+        head + bytes(size) + b"\r\n--x--\r\n",
+        {"Content-Type": "multipart/form-data; boundary=x"},
+    )
+    assert connection.getresponse().status == status
+
+
 @pytest.fixture(scope="module")
 def browser(url, tmp_path_factory):
     pytest.importorskip("selenium", reason='a real browser is driven by Selenium: pip install "bleurt-repro[browser]"')
