@@ -9,6 +9,7 @@ oom-*, and the run ends with the traceback.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,14 @@ WATCHED = ["bleurt_repro", "json", "csv", "zipfile", "gzip", "yaml"]
 SECONDS_A_CASE = 20
 MEGABYTES = 3000
 LONGEST = 4096  # bytes
+# Imported before, and so without the instrumentation, which takes minutes for them.
+LIBRARIES = {
+    "ratings": ("pyarrow", "pyarrow.parquet"),
+    "configs": ("torch", "transformers"),
+    "settings": ("torch", "transformers"),
+    "weights": ("torch", "safetensors.torch"),
+    "uploads": ("gradio",),
+}
 
 
 def main() -> None:
@@ -34,11 +43,8 @@ def main() -> None:
 
     corpus = options.corpus or Path("fuzz-corpus") / options.target
     seeds(options.target, corpus)
-    # First without the instrumentation of the large libraries, which they do not survive or take minutes for.
-    import datasets  # noqa: F401
-    import torch  # noqa: F401
-    import transformers  # noqa: F401
-
+    for library in LIBRARIES.get(options.target, ()):
+        importlib.import_module(library)
     with atheris.instrument_imports(include=WATCHED):
         for path in sorted(corpus.iterdir()):  # imports all that the target needs
             TARGETS[options.target](path.read_bytes())

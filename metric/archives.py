@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 import struct
@@ -40,7 +41,9 @@ def unpack_zip(archive: Path, folder: Path) -> None:
             targets = [_target(archive, member, folder) for member in members]
             for member, target in zip(members, targets, strict=True):
                 _unpack(zipped, member, target)
-    except DAMAGE as error:
+    except (*DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a fault of this machine's, not of the zip
+            raise
         raise ValueError(f"{archive} is no sound zip ({error}): download it again") from error
 
 

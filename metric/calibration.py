@@ -56,7 +56,7 @@ class Calibration:
         try:
             scores, percentiles = (tuple(map(float, recorded[name])) for name in ("scores", "percentiles"))
             return cls(scores, percentiles, dict(recorded.get("source", {})))
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"the checkpoint's {CALIBRATION_KEY} must have scores and percentiles, lists of numbers: {error}"
             ) from error

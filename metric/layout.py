@@ -83,7 +83,7 @@ class Layout:
                 max_length=int(recorded.get("max_length", min(cls.max_length, positions))),
                 separators=int(recorded.get("separators", 1)),
             )
-        except (TypeError, AttributeError, OverflowError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"the checkpoint's {CONFIG_KEY} entry must have inputs, a list of names, and max_length and separators, "
                 f"whole numbers: {error}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,12 +45,12 @@ def score_file_row(item: str, texts: Texts) -> Row:
 
 def read_scores(file: Path, texts: Texts) -> np.ndarray:
     """Give one score an item; see `score_file_row`."""
-    from bleurt_repro.datasets_builders.record_files import read_records
+    from bleurt_repro.datasets_builders.record_files import read_records, text_lines
 
     if file.name.removesuffix(".gz").endswith(".scr"):
         return _join(file, dict(_submission(file)), texts)
     if file.suffix == ".txt":
-        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        lines = enumerate(text_lines(file), start=1)
         return _in_order(file, [_number(f"{file}, line {n}", line) for n, line in lines], texts)
     records = list(read_records(file))
     scores = [_number(f"{file}, {place}", record.get("score")) for place, record in records]
@@ -62,16 +61,17 @@ def read_scores(file: Path, texts: Texts) -> np.ndarray:
 
 
 def _submission(file: Path) -> Iterator[tuple[Key, float]]:
-    with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            fields = line.rstrip("\n").split("\t")
-            if len(fields) < SUBMISSION_FIELDS:
-                raise ValueError(
-                    f"{file}, line {number}: expected metric, language pair, test set, system, segment and score, "
-                    f"parted by tabs, found {len(fields)} fields"
-                )
-            _, lp, _, system, segment, score = fields[:SUBMISSION_FIELDS]
-            yield _key(lp, system, segment), _number(f"{file}, line {number}", score)
+    from bleurt_repro.datasets_builders.record_files import text_lines
+
+    for number, line in enumerate(text_lines(file), start=1):
+        fields = line.rstrip("\r\n").split("\t")
+        if len(fields) < SUBMISSION_FIELDS:
+            raise ValueError(
+                f"{file}, line {number}: expected metric, language pair, test set, system, segment and score, "
+                f"parted by tabs, found {len(fields)} fields"
+            )
+        _, lp, _, system, segment, score = fields[:SUBMISSION_FIELDS]
+        yield _key(lp, system, segment), _number(f"{file}, line {number}", score)
 
 
 def _join(file: Path, found: dict[Key, float], texts: Texts) -> np.ndarray:
@@ -104,7 +104,7 @@ def _in_order(file: Path, scores: Sequence[float], texts: Texts) -> np.ndarray:
 def _number(place: str, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{place}: the score must be a number, found {str(value)[:40]!r}") from None
     if not math.isfinite(number):
         raise ValueError(f"{place}: the score must be a finite number, found {value}")
