@@ -5,7 +5,8 @@
 It runs from the repository and takes the tests' small models, so that a job takes a second or two. Libraries are imported
 once: each job is a fork of that process, killed by SIGKILL after a time drawn evenly from nothing to the length of an
 undisturbed run. After each kill every file at its final place must be that of the undisturbed run or must not be there;
-then the job runs again to its end, and all must be equal. Of publishing the Hub is another process (the tests' own, on
+then the job runs again to its end, and all must be equal. The table is written after each kill, and the same command goes
+on from there. Of publishing the Hub is another process (the tests' own, on
 127.0.0.1), and its repository's content must be the old or the whole new one. It writes OUTPUT.json and OUTPUT.md, and
 exits with 1 if anything was lost, differed, or was half written. Linux only.
 """
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class Job:
 class Count:
     """What happened to a job."""
 
+    note: str = ""
     kills: int = 0
     finished_before: int = 0
     half_written: list[str] = field(default_factory=list)
@@ -66,20 +68,18 @@ class Count:
 
 
 def main() -> int:
-    """Kill, compare, write the table."""
+    """Kill, compare, write the table after each kill."""
     options = parse()
     results: dict[str, Any] = {"seed": options.seed, "kills": options.kills, "jobs": {}}
     if options.output.with_suffix(".json").is_file():
         known = json.loads(options.output.with_suffix(".json").read_text())
-        if (known["seed"], known["kills"]) == (options.seed, options.kills):
-            results = known
+        results["jobs"] = known["jobs"] if known["seed"] == options.seed else {}
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
-        place = Path(name)
-        for job in make_jobs(place, options.jobs.split(",")):
-            found = torment(job, place / job.name, options.kills, random.Random(f"{options.seed} {job.name}"))
-            results["jobs"][job.name] = {"note": job.note, **vars(found)}
+        torments = [torment(job, Path(name), options, results) for job in options.jobs.split(",")]
+        while torments:  # a kill of each in turn, so that a table that is not finished tells of all
+            torments = [going for going in torments if next(going, None) is not None]
             write(results, options.output)
-            print(row(job.name, results["jobs"][job.name]), flush=True)
+    print(options.output.with_suffix(".md").read_text())
     return int(any(bad(found) for found in results["jobs"].values()))
 
 
@@ -93,42 +93,50 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def torment(job: Job, place: Path, kills: int, moments: random.Random) -> Count:
-    """Kill a job so often, and count."""
-    found = Count()
+def torment(name: str, place: Path, options: argparse.Namespace, results: dict[str, Any]) -> Iterator[Count]:
+    """Kill a job so often, what was counted before included; after each kill, give the count."""
+    found = Count(**results["jobs"].get(name, {}))
+    if found.kills >= options.kills:
+        return
+    job = JOBS[name](fresh(place / f"{name}-input"))
+    place = fresh(place / name)
     seconds = []
     for attempt in range(2):  # the first one also fills the caches of what is read
         start = time.monotonic()
         if wait(fork(job.run, fresh(place / f"whole{attempt}"))) != 0:
-            raise SystemExit(f"{job.name} fails without being disturbed")
+            raise SystemExit(f"{name} fails without being disturbed:\n{(place / 'log.txt').read_text()}")
         seconds.append(time.monotonic() - start)
     whole = job.contents(place / "whole0")
     if not whole or job.contents(place / "whole1") != whole:
-        raise SystemExit(f"{job.name} does not give the same twice, undisturbed")
-    found.seconds = round(seconds[1], 2)
-    number = 0
-    while found.kills < kills:
-        number += 1
+        raise SystemExit(f"{name} does not give the same twice, undisturbed")
+    found.note, found.seconds = job.note, round(seconds[1], 2)
+    results["jobs"][name] = vars(found)
+    while found.kills < options.kills:
+        number = found.kills + found.finished_before
         folder = fresh(place / f"killed{number}")
-        child = fork(job.run, folder)
-        time.sleep(moments.uniform(0, seconds[1]))
-        os.kill(child, signal.SIGKILL)
-        if wait(child) == 0:  # too late
-            found.finished_before += 1
-            shutil.rmtree(folder)
-            continue
-        found.kills += 1
-        there = job.contents(folder)
-        found.half_written += [f"kill {number}: {name}" for name in there if there[name] != whole.get(name)]
-        found.leftovers += bool(list(folder.rglob("*.tmp")))
-        if wait(fork(job.run, folder)) != 0:
-            found.failed += 1
-        after = job.contents(folder)
-        if after != whole:
-            names = [name for name in {**after, **whole} if after.get(name) != whole.get(name)]
-            found.differed.append(f"kill {number}: {', '.join(names)}")
+        one_kill(job, folder, whole, random.Random(f"{options.seed} {name} {number}").uniform(0, seconds[1]), found)
         shutil.rmtree(folder)
-    return found
+        yield found
+
+
+def one_kill(job: Job, folder: Path, whole: Contents, seconds: float, found: Count) -> None:
+    """Kill a job after so many seconds, look at what is there, let it go on, compare."""
+    child = fork(job.run, folder)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    if wait(child) == 0:  # too late
+        found.finished_before += 1
+        return
+    found.kills += 1
+    there = job.contents(folder)
+    found.half_written += [f"{folder.name}: {name}" for name in there if there[name] != whole.get(name)]
+    found.leftovers += any(".tmp" in path.name or ".unfinished" in path.name for path in folder.rglob("*"))
+    if wait(fork(job.run, folder)) != 0:
+        found.failed += 1
+    after = job.contents(folder)
+    if after != whole:
+        names = [name for name in {**after, **whole} if after.get(name) != whole.get(name)]
+        found.differed.append(f"{folder.name}: {', '.join(names)}")
 
 
 def fresh(folder: Path) -> Path:
@@ -177,18 +185,6 @@ def files_in(folder: Path, *patterns: str) -> Contents:
 
 
 # --- the jobs -----------------------------------------------------------------------------------------------------
-
-
-def make_jobs(place: Path, names: list[str]) -> list[Job]:
-    """Prepare jobs: their models and input, and the libraries they use."""
-    makers = {
-        "scoring": scoring,
-        "synthetic": synthetic,
-        "training": training,
-        "publishing": publishing,
-        "conversion": conversion,
-    }
-    return [makers[name](fresh(place / f"{name}-input")) for name in names]
 
 
 def scoring(given: Path) -> Job:
@@ -339,6 +335,15 @@ def conversion(given: Path) -> Job:
             convert(str(given / "port"), str(folder / "converted"))
 
     return Job("conversion", run, lambda folder: files_in(folder, "converted/*"), "bleurt-pytorch's format, 2 layers")
+
+
+JOBS: dict[str, Callable[[Path], Job]] = {
+    "scoring": scoring,
+    "synthetic": synthetic,
+    "training": training,
+    "publishing": publishing,
+    "conversion": conversion,
+}
 
 
 # --- the table ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
 from bleurt_repro.metric.atomic import put
+from bleurt_repro.metric.disk import naming_what_fails
 from bleurt_repro.metric.signature import file_hash
 
 if TYPE_CHECKING:
@@ -121,8 +122,9 @@ def _replace(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under another name first, so that it is there whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write(temporary)
-        put(temporary, path)
+        with naming_what_fails(path):
+            write(temporary)
+            put(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 

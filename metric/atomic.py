@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from bleurt_repro.metric.disk import naming_what_fails
+
 
 def write_text(path: Path, text: str) -> None:
     """Put `text` at `path` in UTF-8; see `write_bytes`."""
@@ -20,8 +22,11 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        unfinished.write_bytes(content)
-        put(unfinished, path)
+        with naming_what_fails(path):
+            unfinished.unlink(missing_ok=True)
+            with unfinished.open("xb") as file:  # new, so that nobody's link at this place is written through
+                file.write(content)
+            put(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 

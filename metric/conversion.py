@@ -18,6 +18,7 @@ from bleurt_repro.metric.atomic import put
 from bleurt_repro.metric.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.checkpoints import find_checkpoint, load_checkpoint
 from bleurt_repro.metric.checksums import write_checksums
+from bleurt_repro.metric.disk import naming_what_fails
 from bleurt_repro.metric.hub import HUB_FILES
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.official_checkpoint import SETTINGS, load_official
@@ -92,7 +93,8 @@ def convert(
             model, tokenizer = _load(folder, gelu, _official_length(source))
         except ValueError as error:
             raise ValueError(f"{source} cannot be converted: {error}") from error
-        made = _save(model, tokenizer, workspace / "checkpoint")
+        with naming_what_fails(target):
+            made = _save(model, tokenizer, workspace / "checkpoint")
         parity = _check_scores(folder, made, scores, max_difference)
         target.parent.mkdir(parents=True, exist_ok=True)
         put(made, target)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bleurt_repro.metric.atomic import put
 from bleurt_repro.metric.cache_folder import cache_folder
 from bleurt_repro.metric.checksums import check_sums, write_checksums
+from bleurt_repro.metric.disk import naming_what_fails
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +64,7 @@ def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{backend}-", dir=folder))
     try:
-        with _quiet():
+        with _quiet(), naming_what_fails(folder):
             if backend == "onnx":
                 _export(model, unfinished / FILES[backend])
             else:

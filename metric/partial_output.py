@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bleurt_repro.metric.atomic import put, write_text
+from bleurt_repro.metric.disk import naming_what_fails
 
 fcntl: Any
 try:
@@ -40,6 +41,9 @@ class PartialOutput:
         self._journal = output.with_name(f".{output.name}.partial.json")
         self.counts: dict[str, int] = {}
         self._digest = hashlib.sha256()
+        for path in (self._path, self._journal):
+            if path.is_symlink():  # in a folder that others may write to, it may lead to any file of the user's
+                raise ValueError(f"{path} is a link, where an unfinished output is kept: remove it")
         self._file: BinaryIO = self._path.open("ab+")
         self._lock()
         self._resume()
@@ -47,9 +51,10 @@ class PartialOutput:
     def add(self, lines: str, **counts: int) -> None:
         """Append lines and add to the counts."""
         content = lines.encode()
-        self._file.write(content)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with naming_what_fails(self._path):
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
         self._digest.update(content)
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bleurt_repro.metric.atomic import put
 from bleurt_repro.metric.checksums import CHECKSUMS_FILE, scoring_files, write_checksums
+from bleurt_repro.metric.disk import naming_what_fails
 from bleurt_repro.metric.layout import CONFIG_KEY, Layout
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ def save_scorer(
         shutil.rmtree(leftover, ignore_errors=True)
     unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
     try:
-        stored.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
+        with naming_what_fails(folder):
+            stored.save_pretrained(unfinished)
+            tokenizer.save_pretrained(unfinished)
         write_checksums(folder, scoring_files(unfinished))
         for file in sorted(unfinished.iterdir(), key=lambda file: (file.suffix == ".safetensors", file.name)):
             shutil.copymode(folder / CHECKSUMS_FILE, file)  # the weights are written for the owner alone

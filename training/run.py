@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
+from bleurt_repro.metric.disk import ROOM
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 RESULTS = "results.json"
-# Bytes below which a disk counts as full when writing to it failed.
-ROOM = 2**20
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
     "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay bf16 max_steps "

@@ -1,0 +1,81 @@
+"""Same input, same machine: the same scores to the bit, in any process, from any thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bleurt_repro import BleurtScorer
+
+WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
+THREADS = 8
+CODE = """
+import json, sys
+from bleurt_repro import BleurtScorer
+texts = json.loads(sys.stdin.read())
+scorer = BleurtScorer(sys.argv[1], device="cpu")
+print("SCORES" + json.dumps([score.hex() for score in scorer.score(**texts)]))
+"""
+
+
+def texts(count: int, seed: int = 0) -> dict[str, list[str]]:
+    draw = random.Random(seed)
+    columns = [[" ".join(draw.choices(WORDS, k=draw.randint(0, 20))) for _ in range(count)] for _ in range(2)]
+    return dict(zip(("references", "candidates"), columns, strict=True))
+
+
+def in_a_process_of_its_own(checkpoint: str, given: dict[str, list[str]], seed: str) -> list[str]:
+    """Score elsewhere; sets and dictionaries are hashed by another seed there."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, checkpoint],
+        input=json.dumps(given),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.split("SCORES")[1])
+
+
+@pytest.mark.parametrize("checkpoint", ["tiny", pytest.param("bleurt-repro-mini", marks=pytest.mark.long)])
+def test_two_processes_agree_to_the_bit(checkpoint, tiny_scorer):
+    name = str(tiny_scorer) if checkpoint == "tiny" else checkpoint
+    given = texts(300)
+    first, second = (in_a_process_of_its_own(name, given, seed) for seed in ("1", "2"))
+    assert first == second
+    if checkpoint == "tiny":
+        assert len(set(first)) > 200
+
+
+def test_scoring_again_gives_the_same_bits(tiny_scorer):
+    given = texts(200)
+    scorer = BleurtScorer(str(tiny_scorer), device="cpu")
+    first = scorer.score(**given)
+    scorer.score(**texts(50, seed=1))  # what was scored in between does not matter
+    assert scorer.score(**given) == first
+    assert BleurtScorer(str(tiny_scorer), device="cpu").score(**given) == first
+
+
+def test_one_scorer_under_eight_threads_gives_the_serial_scores(tiny_scorer):
+    jobs = [texts(1 + 13 * (n % 7), seed=n) for n in range(64)]
+    serial = [BleurtScorer(str(tiny_scorer), device="cpu").score(**job) for job in jobs]
+    shared = BleurtScorer(str(tiny_scorer), device="cpu")  # new: threads meet while it first lays out its weights
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(lambda job: shared.score(**job), jobs)) == serial
+
+
+def test_threads_share_one_cache(tiny_scorer, tmp_path):
+    jobs = [texts(20, seed=n % 4) for n in range(24)]
+    serial = [BleurtScorer(str(tiny_scorer), device="cpu").score(**job) for job in jobs]
+    shared = BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path)
+    with ThreadPoolExecutor(THREADS) as pool:
+        for scores, expected in zip(pool.map(lambda job: shared.score(**job), jobs), serial, strict=True):
+            assert scores == pytest.approx(expected, abs=1e-5)
