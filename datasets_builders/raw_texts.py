@@ -58,13 +58,21 @@ def read_rows(
 def _read_file(path: Path, column: str | None) -> Iterable[Row]:
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind == ".parquet":
-        import pyarrow.parquet
-
-        batches = pyarrow.parquet.ParquetFile(path).iter_batches()
-        return _pick((record for batch in batches for record in batch.to_pylist()), column, str(path))
+        return _pick(_parquet_records(path), column, str(path))
     readers = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".json": _read_jsonl}
     lines = _decode_lines(path)
     return readers[kind](lines, column, path) if kind in readers else lines
+
+
+def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+            yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is no complete Parquet file ({first_line(error)})") from error
 
 
 def _decode_lines(path: Path) -> Iterator[Row]:

@@ -50,7 +50,7 @@ def _parquet_records(file: Path) -> Iterator[tuple[str, Record]]:
 
     try:
         table = pyarrow.parquet.read_table(file)
-    except (pyarrow.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{file}: not a Parquet file ({error})") from error
     for number, record in enumerate(table.to_pylist(), start=1):
         yield f"row {number}", record
