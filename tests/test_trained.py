@@ -55,7 +55,7 @@ def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_pat
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 0
     _, files = hub.store.files("model", "org/mine", "main")
     assert sorted(files) == [
-        "README.md", "config.json", "curves.png", "model.safetensors", "results.json", "tokenizer.json",
+        "README.md", "checksums.json", "config.json", "curves.png", "model.safetensors", "results.json", "tokenizer.json",
         "tokenizer_config.json",
     ]  # fmt: skip
     assert hub.store.messages("model", "org/mine")[1:] == ["Upload out with bleurt_repro 0.1.0"]
