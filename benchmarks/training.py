@@ -59,7 +59,7 @@ def main() -> None:
     config = setting["model"].config
     results = {
         "machine": description(options.threads, "cpu"),
-        "settings": vars(options),
+        "settings": {**vars(options), "ratings": Path(options.ratings).name, "output": None},
         "matrix_rate": {
             name: matrix_rate(config.hidden_size, config.intermediate_size, "cpu", dtype)
             for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16))
