@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from bleurt_repro.cli import app
 from bleurt_repro.training.experiments.agreement import draw_table, run
 from bleurt_repro.training.experiments.rating_tables import read_ratings
+from bleurt_repro.training.experiments.scoring import Texts, score_with
 
 REFERENCE = "the cat sat on the mat"
 # chrF++ ranks these from worst to best
@@ -70,6 +71,30 @@ def test_checkpoints_and_baselines_stand_in_one_table(tmp_path, tiny_scorer):
     assert "| sentbleu" in table and "fi-en" in table and "average" in table
     assert results["rows"][0]["signature"].startswith("checkpoint:tiny|hash:")
     assert results["data"]["records"] == 8
+
+
+def test_checkpoints_score_in_the_precision_that_is_asked_for(tmp_path, tiny_scorer):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    words = ["experiment", "agreement", "--ratings", ratings, "--checkpoint", str(tiny_scorer), "--resamples", "0"]
+    for dtype in ([], ["--dtype", "bfloat16"]):
+        assert CliRunner().invoke(app, [*words, *dtype, "--output", str(tmp_path / "out")]).exit_code == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "bfloat16" in results["rows"][0]["signature"] and "--dtype bfloat16" in results["command"]
+    assert len(list((tmp_path / "out" / "cells").iterdir())) == 2  # one precision is no cell for the other
+
+
+def test_equal_items_are_scored_once(tiny_scorer, monkeypatch):
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    seen = []
+    compute = BleurtScorer.compute
+    monkeypatch.setattr(
+        BleurtScorer, "compute", lambda self, **columns: seen.append(columns) or compute(self, **columns)
+    )
+    texts = Texts([REFERENCE] * 3, [CANDIDATES[0], CANDIDATES[1], CANDIDATES[0]])
+    scores = score_with(str(tiny_scorer), texts, {})["scores"]
+    assert seen == [{"candidates": CANDIDATES[:2], "references": [REFERENCE] * 2}]
+    assert scores[0] == scores[2] != scores[1]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def run(options: AblationOptions, metrics: MetricOptions, models: ModelOptions) 
         raise ValueError(f"the pairs have no signals {', '.join(unknown)}; they have {', '.join(known)}")
     test = data_file(options.data, "test")
     table = read_ratings(test, "lp")
-    rows = list(_rows(rating_texts(table), known, options, models))
+    rows = list(_rows(rating_texts(table), known, options, metrics, models))
     results = {
         "experiment": "ablation",
         "title": "Pre-training tasks and steps",
@@ -110,7 +110,9 @@ def left_out(arm: Arm, known: Sequence[str]) -> list[str]:
     return [name for name in known if (name == arm.signal) == (arm.kind == WITHOUT) and arm.signal]
 
 
-def _rows(texts: Any, known: Sequence[str], options: AblationOptions, models: ModelOptions) -> Iterator[Row]:
+def _rows(
+    texts: Any, known: Sequence[str], options: AblationOptions, metrics: MetricOptions, models: ModelOptions
+) -> Iterator[Row]:
     from bleurt_repro.training.experiments.agreement import CELLS
     from bleurt_repro.training.experiments.cells import Cells
     from bleurt_repro.training.experiments.fine_tuning import FineTuning
@@ -119,7 +121,7 @@ def _rows(texts: Any, known: Sequence[str], options: AblationOptions, models: Mo
 
     folder = Path(options.output)
     assert models.encoder is not None
-    tuning = FineTuning(folder, Cells(folder / CELLS), models)
+    tuning = FineTuning(folder, Cells(folder / CELLS), models, metrics.scorer_options)
     pretraining = PreTraining(folder / "pretrained", models.encoder, options.pairs, options.pretrain)
     for arm in make_arms(options.signals or known):
         start, every = models.encoder, options.every if arm.kind == ALL else 0

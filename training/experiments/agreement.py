@@ -107,7 +107,7 @@ def measure_agreement(
         checkpoints=metrics.checkpoint,
         baselines=metrics.baselines,
         score_files=metrics.score_files,
-        options=scorer_options,
+        options={**metrics.scorer_options, **(scorer_options or {})},
     )
     results = {
         "experiment": "agreement",

@@ -124,7 +124,7 @@ def _rows(
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
     cells = Cells(Path(options.output) / CELLS)
-    training = FineTuning(Path(options.output), cells, models)
+    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
     rows = [
         training.row(
             f"{name}, train {alpha:g}",
@@ -136,8 +136,14 @@ def _rows(
         for name, start in starts(models)
         for alpha in options.train_alphas
     ]
-    files = metrics.score_files
-    others = all_rows(texts, cells, checkpoints=metrics.checkpoint, baselines=metrics.baselines, score_files=files)
+    others = all_rows(
+        texts,
+        cells,
+        checkpoints=metrics.checkpoint,
+        baselines=metrics.baselines,
+        score_files=metrics.score_files,
+        options=metrics.scorer_options,
+    )
     return [*rows, *others]
 
 

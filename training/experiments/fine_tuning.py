@@ -26,11 +26,13 @@ class FineTuning:
         folder: of the experiment; models lie in its `MODELS` while they train.
         cells: where models' scores are kept.
         options: configuration, seeds, and whether models are kept.
+        scorer_options: further arguments of `BleurtScorer`.
     """
 
     folder: Path
     cells: Cells
     options: ModelOptions
+    scorer_options: Mapping[str, Any] = field(default_factory=dict)
     _content: dict[str, str] = field(default_factory=dict)
 
     def row(
@@ -69,7 +71,7 @@ class FineTuning:
 
         def compute() -> dict[str, Any]:
             results = self._train(start, files, seed, folder, more)
-            scored = score_with(str(folder), texts, {})
+            scored = score_with(str(folder), texts, self.scorer_options)
             if self.options.keep_models:
                 for checkpoint in folder.glob("checkpoint-*"):
                     shutil.rmtree(checkpoint)
@@ -77,7 +79,8 @@ class FineTuning:
                 shutil.rmtree(folder)
             return {**scored, "training": training_record(results, seed)}
 
-        return self.cells.get(f"model-{name}-seed{seed}", [*inputs, texts.fingerprint], compute)
+        scored_as = [dict(self.scorer_options)] if self.scorer_options else []
+        return self.cells.get(f"model-{name}-seed{seed}", [*inputs, texts.fingerprint, *scored_as], compute)
 
     def _train(
         self, start: str, files: tuple[Path, Path], seed: int, folder: Path, more: Sequence[str]

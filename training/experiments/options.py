@@ -31,6 +31,14 @@ class MetricOptions:
     )
     resamples: int = field(default=RESAMPLES, metadata={"help": "Bootstrap samples of each interval; 0 for none."})
     seed: int = field(default=0, metadata={"help": "Of the bootstrap, and of what the experiment draws."})
+    dtype: str | None = field(
+        default=None, metadata={"help": "Precision that checkpoints score in: float32 (the default), bfloat16, ..."}
+    )
+
+    @property
+    def scorer_options(self) -> dict[str, Any]:
+        """Arguments of `BleurtScorer` that are set: unset ones leave the names of cells as they are."""
+        return {"dtype": self.dtype} if self.dtype else {}
 
 
 @dataclass

@@ -174,7 +174,9 @@ def run(options: RobleurtOptions, metrics: MetricOptions, models: ModelOptions) 
             raise ValueError(f"{files[name]}: {missing} of {len(table)} ratings have no source, which {SRC} reads")
     cells = Cells(Path(options.output) / CELLS)
     texts = _joined(tables["test"], tables["validation"])
-    work = _Run(options, models, FineTuning(Path(options.output), cells, models), tables, texts)
+    work = _Run(
+        options, models, FineTuning(Path(options.output), cells, models, metrics.scorer_options), tables, texts
+    )
     rows, members, sections = _rows(work, metrics, cells)
     results = {
         "experiment": "robleurt",
@@ -223,6 +225,7 @@ def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np
         checkpoints=metrics.checkpoint,
         baselines=metrics.baselines,
         score_files=metrics.score_files,
+        options=metrics.scorer_options,
     )
     sections["1"] = [*(row.name for row in others), BOTH]
     members = np.array([vector for row in own.values() for vector in row.vectors])

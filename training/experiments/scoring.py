@@ -96,7 +96,7 @@ def checkpoint_row(name: str, texts: Texts, cells: Cells, options: Mapping[str, 
 
 
 def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Score with a checkpoint and keep nothing: "scores", one an item, and "signature"."""
+    """Score with a checkpoint and keep nothing: "scores", one an item, and "signature"; equal items are scored once."""
     from bleurt_repro.metric.scorer import BleurtScorer
 
     scorer = BleurtScorer(name, **options)
@@ -105,9 +105,14 @@ def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str,
         sources = [source for source in texts.sources or [] if source is not None]
         if len(sources) < len(texts.candidates):
             raise ValueError(f"checkpoint {name} reads sources, but the data do not have one for each record")
-    references = list(texts.references) if scorer.layout.reads_references else None
-    result = scorer.compute(references=references, candidates=list(texts.candidates), sources=sources)
-    return {"scores": result.scores, "signature": result.signature}
+    columns = {"candidates": texts.candidates, "references": texts.references, "sources": sources}
+    if not scorer.layout.reads_references:
+        del columns["references"]
+    read = {name: list(column) for name, column in columns.items() if column is not None}
+    items = list(zip(*read.values(), strict=True))
+    place = {item: i for i, item in enumerate(dict.fromkeys(items))}
+    result = scorer.compute(**dict(zip(read, map(list, zip(*place, strict=True)), strict=True)))
+    return {"scores": [result.scores[place[item]] for item in items], "signature": result.signature}
 
 
 def all_rows(

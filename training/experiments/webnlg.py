@@ -114,13 +114,14 @@ def run(options: WebNlgOptions, metrics: MetricOptions, models: ModelOptions) ->
     rows = read_webnlg(options.data)
     outputs = make_outputs(rows)
     cells = Cells(Path(options.output) / CELLS)
-    training = FineTuning(Path(options.output), cells, models)
+    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
     found = all_rows(
         outputs.texts,
         cells,
         checkpoints=metrics.checkpoint,
         baselines=metrics.baselines,
         score_files=metrics.score_files,
+        options=metrics.scorer_options,
     )
     untrained = [outputs.highest(row) for row in found]
     conditions = make_conditions(rows, options, metrics.seed)
