@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bleurt_repro.training.agreement import darr, kendall_tau, pearson_r, spearman_rho, with_interval
+from bleurt_repro.training.agreement import _or_nan, darr, kendall_tau, pearson_r, spearman_rho, with_interval
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,26 @@ def test_the_interval_is_a_95_percent_one():
 
 def test_the_interval_can_be_left_out():
     assert with_interval("darr", [1, 2], [0, 3], resamples=0) == {"value": 0.0, "low": None, "high": None, "n": 2}
+
+
+def test_without_resamples_there_is_no_interval_however_many_segments():
+    assert with_interval("pearson_r", [0, 1, 2, 3], [0, 1, 2, 5], resamples=0)["low"] is None
+
+
+def test_two_segments_are_too_few_for_an_interval():
+    assert with_interval("kendall_tau", [1, 2], [1, 2], resamples=20)["high"] is None
+    assert with_interval("kendall_tau", [1, 2, 3, 4, 5], [1, 2, 3, 5, 4], resamples=20)["high"] is not None
+
+
+def test_the_seed_is_0_unless_said():
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(2, 40))
+    default, zero, one = (
+        with_interval("pearson_r", a, b, resamples=30, **seed) for seed in ({}, {"seed": 0}, {"seed": 1})
+    )
+    assert default == zero != one
+
+
+def test_resamples_that_do_not_vary_are_left_to_the_interval_as_nan():
+    assert np.isnan(_or_nan(kendall_tau, np.zeros(3), np.arange(3.0)))
+    assert _or_nan(kendall_tau, np.arange(3.0), np.arange(3.0)) == 1.0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pytest
+import torch
 from bert_score import BERTScorer
 
 from bleurt_repro.datasets_builders.signals import BertScore
-from bleurt_repro.datasets_builders.signals.bertscore import default_layers
+from bleurt_repro.datasets_builders.signals.bertscore import _pad, default_layers
 from tests.tiny_teachers import SENTENCES
 
 REFERENCES = [*SENTENCES[:6], SENTENCES[0]]
@@ -43,6 +47,26 @@ def test_texts_longer_than_the_model_are_cut(tiny_teachers):
     assert BertScore(str(tiny_teachers.masked_lm), device="cpu")(
         [" ".join(SENTENCES)], [" ".join(SENTENCES)]
     ).shape == (1, 3)
+
+
+def test_the_encoders_positions_bound_a_tokenizer_without_a_bound(tiny_teachers, tmp_path):
+    folder = shutil.copytree(tiny_teachers.masked_lm, tmp_path / "unbound")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 10**9}))
+    signal = BertScore(str(folder), device="cpu")
+    long = " ".join(SENTENCES)
+    assert len(signal.pieces(long)) == 64
+    assert (
+        signal([long], [SENTENCES[0]]).tolist()
+        == BertScore(str(tiny_teachers.masked_lm), device="cpu")([long], [SENTENCES[0]]).tolist()
+    )
+
+
+def test_padding_is_masked():
+    vectors, mask, weights = _pad([(torch.ones(2, 4), torch.ones(2)), (torch.ones(3, 4), torch.ones(3))])
+    assert vectors.shape == (2, 3, 4)
+    assert mask.tolist() == [[True, True, False], [True, True, True]]
+    assert weights.tolist() == [[1, 1, 0], [1, 1, 1]]
 
 
 def test_layers_are_the_librarys_choice_or_the_last(tiny_teachers):

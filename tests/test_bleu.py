@@ -41,3 +41,13 @@ def test_many_pairs_at_once():
     assert found.shape == (len(TABLE), 1)
     assert found[:, 0].tolist() == pytest.approx(list(expected), rel=1e-9)
     assert Bleu()([], []).shape == (0, 1)
+
+
+def test_the_tokeniser_is_that_of_the_language():
+    # in English four words, the last two "'s" and "tail": (4/5 * 2/4 * 1/3 * 1/2) ^ (1/4)
+    assert Bleu()(["the dog's tail"], ["the cat's tail"]).item() == pytest.approx(50.8132748154615)
+
+
+def test_each_reference_has_its_candidate():
+    with pytest.raises(ValueError, match="shorter"):
+        Bleu()(["one two", "three four"], ["one two"])

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
 
 from bleurt_repro.datasets_builders.signals import Entailment
 from bleurt_repro.datasets_builders.signals.entailment import label_columns
+from tests.tiny_robertas import make_tiny_encoder
 from tests.tiny_teachers import SENTENCES, make_classifier
 
 
@@ -34,6 +43,30 @@ def test_pairs_longer_than_the_model_are_cut_and_counted(tiny_teachers):
     assert signal([" ".join(SENTENCES), SENTENCES[0]], [" ".join(SENTENCES), SENTENCES[1]]).shape == (2, 3)
     assert signal.truncated == 1
     assert signal([], []).shape == (0, 3)
+
+
+def test_a_pair_that_is_too_long_loses_the_end_of_its_longer_text(tiny_teachers, tmp_path):
+    folder = shutil.copytree(tiny_teachers.classifier, tmp_path / "unbound")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 10**9}))
+    signal = Entailment(str(folder), device="cpu")
+    long, short = " ".join(SENTENCES), "cat"
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert len(tokenizer(long, short)["input_ids"]) > 64
+    inputs = tokenizer([long], [short], truncation="only_first", max_length=64, return_tensors="pt")
+    with torch.no_grad():
+        logits = AutoModelForSequenceClassification.from_pretrained(folder).eval()(**inputs).logits[0]
+    np.testing.assert_allclose(signal([long], [short])[0], logits.softmax(-1).numpy()[[1, 0, 2]], atol=1e-5)
+
+
+def test_positions_of_robertas_begin_after_the_padding_index(tmp_path):
+    folder = make_tiny_encoder(tmp_path / "roberta", "roberta")
+    config = json.loads((folder / "config.json").read_text())
+    model = RobertaForSequenceClassification(RobertaConfig(**{**config, "num_labels": 3})).eval()
+    model.save_pretrained(folder)
+    signal = Entailment(str(folder), labels=["entailment", "neutral", "contradiction"], device="cpu")
+    assert signal([" ".join(SENTENCES)], [" ".join(SENTENCES)]).shape == (1, 3)
+    assert signal.truncated == 1
 
 
 @pytest.mark.parametrize(

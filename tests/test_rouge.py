@@ -26,3 +26,8 @@ def test_the_default_is_two_words_as_in_the_papers_implementation():
     assert Rouge()([], []).shape == (0, 3)
     with pytest.raises(ValueError, match="1 to 9 words, found 0"):
         Rouge(0)
+
+
+def test_each_reference_has_its_candidate():
+    with pytest.raises(ValueError, match="shorter"):
+        Rouge()(["one two", "three four"], ["one two"])
