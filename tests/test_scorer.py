@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -80,8 +81,10 @@ def test_truncation_is_said_and_counted(scorer):
     with pytest.warns(UserWarning, match=r"2 of 3 pairs were longer than the 64 tokens"):
         result = scorer.compute(references=[long, long, "a cat"], candidates=["a", "a", "a"])
     assert result.truncated == 2
-    with pytest.warns(UserWarning, match="longer than"):
-        scorer.score(references=[long], candidates=["a"])
+    for score in (scorer.score, scorer.compute):  # the warning points at the line that called, whichever was called
+        with pytest.warns(UserWarning, match="longer than") as found:
+            score(references=[long], candidates=["a"])
+        assert [Path(warning.filename).name for warning in found] == ["test_scorer.py"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert scorer.compute(references=["a cat"], candidates=["a"]).truncated == 0
@@ -174,6 +177,8 @@ def test_sources(tiny_source_scorer):
         scorer.score(**texts)
     with pytest.raises(ValueError, match="found 2 references, 2 candidates, 1 sources"):
         scorer.score(**texts, sources=["hi"])
+    with pytest.raises(TypeError, match=r"^sources\[1\] must be a string, found None"):
+        scorer.score(**texts, sources=["hi", None])
 
 
 def test_half_precision_is_near(tiny_scorer, scorer, pairs):
