@@ -101,3 +101,9 @@ def test_the_seed_is_0_unless_said():
 def test_resamples_that_do_not_vary_are_left_to_the_interval_as_nan():
     assert np.isnan(_or_nan(kendall_tau, np.zeros(3), np.arange(3.0)))
     assert _or_nan(kendall_tau, np.arange(3.0), np.arange(3.0)) == 1.0
+
+
+def test_the_interval_is_of_percentiles():
+    # every resample of pairs that all agree agrees, too; a bias-corrected interval is not defined there
+    figure = with_interval("darr", [1.0] * 5, [0.0] * 5, resamples=20)
+    assert (figure["low"], figure["high"]) == (1.0, 1.0)
