@@ -49,9 +49,9 @@ def main() -> int:
     for thread in threads:
         thread.start()
     memory = []
-    while any(thread.is_alive() for thread in threads):
+    while alive := [thread for thread in threads if thread.is_alive()]:
         memory.append((round(time.monotonic() - work.start), resident()))
-        threads[0].join(EVERY)
+        alive[-1].join(EVERY)
     results = {
         "minutes": options.minutes,
         "threads": options.threads,

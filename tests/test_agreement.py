@@ -51,6 +51,11 @@ def test_lists_that_do_not_fit(first, second, message):
             statistic(first, second)
 
 
+def test_numbers_too_large_for_pearson_are_refused():
+    with pytest.raises(ValueError, match="overflows"):
+        pearson_r([0.0, 1.0], [8.98846567431158e307, 8.988465674311579e307])
+
+
 def test_the_interval_holds_the_value_and_narrows_with_more_segments():
     rng = np.random.default_rng(0)
     ratings = rng.normal(size=800)

@@ -31,10 +31,17 @@ def kendall_tau(scores: Sequence[float] | Values, ratings: Sequence[float] | Val
 
 
 def pearson_r(scores: Sequence[float] | Values, ratings: Sequence[float] | Values) -> float:
-    """Give Pearson's r of scores and ratings, from -1 to 1; raises as `kendall_tau` does."""
+    """Give Pearson's r of scores and ratings, from -1 to 1.
+
+    Raises:
+        ValueError: as `kendall_tau` does, and if numbers are so large that their squares overflow.
+    """
     from scipy.stats import pearsonr
 
-    return float(pearsonr(*_checked(scores, ratings)).statistic)
+    r = float(pearsonr(*_checked(scores, ratings)).statistic)
+    if np.isnan(r):
+        raise ValueError("Pearson's r of these numbers overflows: scale scores and ratings down")
+    return r
 
 
 def spearman_rho(scores: Sequence[float] | Values, ratings: Sequence[float] | Values) -> float:
