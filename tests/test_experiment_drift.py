@@ -49,5 +49,11 @@ def test_the_grid_is_measured_and_drawn(tmp_path, tiny_scorer):
     out = tmp_path / "out"
     assert json.loads((out / "results.json").read_text()) == results
     assert (out / "table.md").read_text() == draw_table(results)
+    assert [line.split()[2] for line in draw_table(results).splitlines() if line.startswith("| alpha")] == [
+        "0",
+        "0.2",
+        "0.5",
+    ]
+    assert "nan" not in draw_table(results)  # a skew of one side alone has a dash on the other
     written = {path.name for path in out.glob("figure*")}
     assert written == {"figure1.png", "figure1.svg", "figure2.png", "figure2.svg"}

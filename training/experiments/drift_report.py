@@ -27,17 +27,22 @@ def draw_table(results: Mapping[str, Any]) -> str:
         }
         for part in results["by_test_alpha"]
     }
+    densities = results["densities"]
+    alphas = [
+        f"alpha {alpha:g}"
+        for alpha in sorted({part["alpha"] for side in ("train", "test") for part in densities[side]})
+    ]
     kept = {}
     for side in ("train", "test"):
         kept[f"{side} ratings kept"] = {
             f"alpha {part['alpha']:g}": f"{part['records']} of {part['of']} ({percent(part['records'] / part['of'])} %)"
-            for part in results["densities"][side]
+            for part in densities[side]
         }
     return "\n".join(
         [
             "**Kendall tau** x 100 [95 % interval], average over language pairs, by skew of the test ratings\n",
             pandas.DataFrame(columns).to_markdown(disable_numparse=True) + "\n",
-            pandas.DataFrame(kept).to_markdown(disable_numparse=True) + "\n",
+            pandas.DataFrame(kept, index=alphas).fillna("-").to_markdown(disable_numparse=True) + "\n",
         ]
     )
 
@@ -83,7 +88,8 @@ def draw_lines(results: Mapping[str, Any]) -> Figure:
             )
         axes.set(title=model, xlabel="skew of the test ratings (alpha)", ylabel="Kendall tau x 100 (95 % interval)")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+    # under the panels, which have the same lines: inside it would hide some
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
