@@ -21,7 +21,7 @@ from transformers import (
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric import packed_forward
 from bleurt_repro.metric.encoding import Encoded
-from bleurt_repro.metric.packed_forward import PackedForward, can_pack
+from bleurt_repro.metric.packed_forward import PackedForward, can_pack, few_sizes
 from bleurt_repro.metric.plain_forward import PlainForward
 
 SIZES = {
@@ -161,3 +161,10 @@ def test_stored_halves_are_computed_with_in_full():
     packed, plain = both(scorer.model, encoded)
     assert torch.float32 == packed.dtype
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+
+
+def test_rows_are_of_few_sizes():
+    sizes = [few_sizes(count) for count in range(1, 4097)]
+    assert all(count <= size <= count * 17 / 16 for count, size in enumerate(sizes, start=1))
+    assert sizes[:32] == list(range(1, 33)) and sizes == sorted(sizes)
+    assert len(set(sizes)) == 144
