@@ -105,13 +105,13 @@ def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str,
         sources = [source for source in texts.sources or [] if source is not None]
         if len(sources) < len(texts.candidates):
             raise ValueError(f"checkpoint {name} reads sources, but the data do not have one for each record")
-    columns = {"candidates": texts.candidates, "references": texts.references, "sources": sources}
-    if not scorer.layout.reads_references:
-        del columns["references"]
-    read = {name: list(column) for name, column in columns.items() if column is not None}
+    references = texts.references if scorer.layout.reads_references else None
+    columns = {"candidates": texts.candidates, "references": references, "sources": sources}
+    read: dict[str, Any] = {name: list(column) for name, column in columns.items() if column is not None}
     items = list(zip(*read.values(), strict=True))
     place = {item: i for i, item in enumerate(dict.fromkeys(items))}
-    result = scorer.compute(**dict(zip(read, map(list, zip(*place, strict=True)), strict=True)))
+    different: dict[str, Any] = dict(zip(read, map(list, zip(*place, strict=True)), strict=True))
+    result = scorer.compute(**different)
     return {"scores": [result.scores[place[item]] for item in items], "signature": result.signature}
 
 
