@@ -215,11 +215,12 @@ def _metrics(
     import pandas
 
     from bleurt_repro.training.experiments.cells import Cells
+    from bleurt_repro.training.experiments.options import MetricOptions
     from bleurt_repro.training.experiments.rating_tables import rating_texts
     from bleurt_repro.training.experiments.scoring import all_rows
 
     texts = rating_texts(pandas.DataFrame(rows))
+    metrics = MetricOptions(checkpoint=[*checkpoints], score_files=[*score_files])
     options = {} if device is None else {"device": device}
     with tempfile.TemporaryDirectory() as folder:
-        found = all_rows(texts, Cells(folder), checkpoints=checkpoints, score_files=score_files, options=options)
-    return found
+        return all_rows(texts, Cells(folder), metrics, options)

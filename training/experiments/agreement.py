@@ -101,14 +101,7 @@ def measure_agreement(
         find_baseline(name)
     texts, samples, records = _read(options)
     _check_variance(samples)
-    rows = all_rows(
-        texts,
-        Cells(Path(options.output) / CELLS),
-        checkpoints=metrics.checkpoint,
-        baselines=metrics.baselines,
-        score_files=metrics.score_files,
-        options={**metrics.scorer_options, **(scorer_options or {})},
-    )
+    rows = all_rows(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options)
     results = {
         "experiment": "agreement",
         "title": options.title or Path(path).name,

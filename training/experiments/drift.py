@@ -136,14 +136,7 @@ def _rows(
         for name, start in starts(models)
         for alpha in options.train_alphas
     ]
-    others = all_rows(
-        texts,
-        cells,
-        checkpoints=metrics.checkpoint,
-        baselines=metrics.baselines,
-        score_files=metrics.score_files,
-        options=metrics.scorer_options,
-    )
+    others = all_rows(texts, cells, metrics)
     return [*rows, *others]
 
 

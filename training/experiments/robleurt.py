@@ -219,14 +219,7 @@ def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np
         if name not in rows:
             rows[name] = work.row(name, SRC, work.start(SRC), method)
         sections["5"].append(name)
-    others = all_rows(
-        rating_texts(work.tables["test"]),
-        cells,
-        checkpoints=metrics.checkpoint,
-        baselines=metrics.baselines,
-        score_files=metrics.score_files,
-        options=metrics.scorer_options,
-    )
+    others = all_rows(rating_texts(work.tables["test"]), cells, metrics)
     sections["1"] = [*(row.name for row in others), BOTH]
     members = np.array([vector for row in own.values() for vector in row.vectors])
     trimmed = [

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bleurt_repro.training.experiments.baselines import Scored, find_baseline
 from bleurt_repro.training.experiments.cells import Cells, digest
+from bleurt_repro.training.experiments.options import MetricOptions
 
 Values = NDArray[np.float64]
 
@@ -116,22 +117,15 @@ def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str,
 
 
 def all_rows(
-    texts: Texts,
-    cells: Cells,
-    *,
-    checkpoints: Sequence[str] = (),
-    baselines: Sequence[str] = (),
-    score_files: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
+    texts: Texts, cells: Cells, metrics: MetricOptions, options: Mapping[str, Any] | None = None
 ) -> list[Row]:
     """Score with every metric named, and show how far it is.
 
     Args:
         texts: the items.
         cells: where scores are kept.
-        checkpoints, baselines: names, as of the functions above.
-        score_files: `NAME=FILE`, as of `score_file_row`.
-        options: further arguments of `BleurtScorer`.
+        metrics: which ones.
+        options: arguments of `BleurtScorer` over those that `metrics` gives.
 
     Raises:
         ValueError: if a baseline is unknown, before anything is scored; or a file lacks scores.
@@ -140,15 +134,17 @@ def all_rows(
 
     from bleurt_repro.training.experiments.score_files import score_file_row
 
-    for name in baselines:
+    for name in metrics.baselines:
         find_baseline(name)
-    rows = [score_file_row(item, texts) for item in score_files]  # quick, and their faults are told at once
-    with tqdm(total=len(checkpoints) + len(baselines), desc="metrics", unit="metric", disable=None) as bar:
-        for name in checkpoints:
+    options = {**metrics.scorer_options, **(options or {})}
+    rows = [score_file_row(item, texts) for item in metrics.score_files]  # quick, and their faults are told at once
+    total = len(metrics.checkpoint) + len(metrics.baselines)
+    with tqdm(total=total, desc="metrics", unit="metric", disable=None) as bar:
+        for name in metrics.checkpoint:
             bar.set_postfix_str(name)
             rows.append(checkpoint_row(name, texts, cells, options))
             bar.update()
-        for name in baselines:
+        for name in metrics.baselines:
             bar.set_postfix_str(name)
             rows.append(baseline_row(name, texts, cells))
             bar.update()

@@ -115,14 +115,7 @@ def run(options: WebNlgOptions, metrics: MetricOptions, models: ModelOptions) ->
     outputs = make_outputs(rows)
     cells = Cells(Path(options.output) / CELLS)
     training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
-    found = all_rows(
-        outputs.texts,
-        cells,
-        checkpoints=metrics.checkpoint,
-        baselines=metrics.baselines,
-        score_files=metrics.score_files,
-        options=metrics.scorer_options,
-    )
+    found = all_rows(outputs.texts, cells, metrics)
     untrained = [outputs.highest(row) for row in found]
     conditions = make_conditions(rows, options, metrics.seed)
     results = {

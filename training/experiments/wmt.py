@@ -99,14 +99,7 @@ def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, 
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
     cells = Cells(Path(output) / CELLS)
-    rows = all_rows(
-        texts,
-        cells,
-        checkpoints=metrics.checkpoint,
-        baselines=metrics.baselines,
-        score_files=metrics.score_files,
-        options=metrics.scorer_options,
-    )
+    rows = all_rows(texts, cells, metrics)
     training = FineTuning(Path(output), cells, models, metrics.scorer_options)
     return [
         *(training.row(name, start, lambda _: training_files(data), texts) for name, start in starts(models)),
