@@ -69,6 +69,8 @@ def test_splits_and_models_are_measured_and_drawn(tmp_path, tiny_scorer):
     assert untrained["rows"][0]["average"]["kendall_tau"] < -0.5
     assert "| -" not in draw_table(results).replace("| -  ", "")
     out = tmp_path / "out"
+    trained_on = [json.loads(line)["score"] for line in (out / "data" / "system-2-semantics-train.jsonl").open()]
+    assert (np.mean(trained_on), np.std(trained_on)) == pytest.approx((0.0, 1.0))
     assert {path.name for path in out.glob("figure*")} == {"figure3.png", "figure3.svg"}
     assert (out / "table.md").read_text() == draw_table(json.loads((out / "results.json").read_text()))
 

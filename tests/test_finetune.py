@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 
 import evaluate
 import pytest
@@ -11,7 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.training.finetune import main
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.training.finetune import RatingArguments, main, read_data
 from tests.conftest import make_tiny_scorer
 from tests.test_evaluate_module import SPACE
 
@@ -91,3 +93,16 @@ def test_a_classifier_of_other_labels_gives_its_encoder(ratings, tmp_path):
 def test_what_is_wrong_is_said(ratings, tiny_scorer, changes, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         main(options({"--model": str(tiny_scorer)}, ratings, QUICK, changes))
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "said"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
+)
+def test_ratings_far_from_standardised_ones_are_said(tmp_path, scale, shift, said):
+    rows = [{"reference": f"a {i}", "candidate": "a", "score": scale * (i % 3 - 1) + shift} for i in range(30)]
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        read_data(RatingArguments("model", str(path)), Layout(), seed=0)
+    assert [f"{path} have mean" in str(warning.message) for warning in found] == [True] * said
