@@ -121,6 +121,22 @@ def data_anchors(
     _print_counts(anchor_file(ratings, output, share, seed))
 
 
+@data_app.command("contrasts")
+def data_contrasts(
+    parallel: Annotated[
+        list[str], typer.Option(help="TSV of source, split, English sentence, translation; one option a language.")
+    ],
+    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 30_000,
+    ratings: Annotated[str | None, typer.Option(help="Ratings whose best candidates are altered, too.")] = None,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+) -> None:
+    """Make pairs of the same meaning in other words, and near copies of another meaning, from parallel text."""
+    from bleurt_repro.datasets_builders.contrast_pairs import contrast_file
+
+    _print_counts(contrast_file(parallel, output, pairs, ratings, seed))
+
+
 def _print_counts(counts: dict[str, int]) -> None:
     for split, records in counts.items():
         typer.echo(f"{split}: {records:,} records")

@@ -13,7 +13,6 @@ Scores are quantiles of the ratings that the anchors join, so they fit any scale
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from bleurt_repro.datasets_builders.alterations import change_name, change_negation, change_number, names_in
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 
 Random = np.random.Generator
@@ -29,15 +29,6 @@ DEFAULT_SHARE = 0.3
 ALTERED_QUANTILE = 0.15
 SHUFFLED_QUANTILE = 0.02
 GOOD_QUANTILE = 0.7
-
-_DIGIT = re.compile(r"\d")
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
-_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
-_NEGATION = re.compile(r"(?:(?<=\w)n't\b| not\b| never\b)")
-_AUXILIARY = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|will|would|can|could|should|must|may|might|does|did)\b(?! not|n't)"
-)
 
 
 def make_anchors(
@@ -102,7 +93,7 @@ class _Maker:
         self.scores = np.array([row["score"] for row in ratings], dtype=float)
         good = np.quantile(self.scores, GOOD_QUANTILE)
         self.good = {row["reference"]: row["candidate"] for row in ratings if row["score"] >= good}
-        self.names = sorted({name for text in references for name in _NAME.findall(text)})
+        self.names = sorted({name for text in references for name in names_in(text)})
         self.kinds: dict[str, Callable[[str, Random], tuple[str | None, float]]] = {
             "identical": lambda reference, random: (reference, 1.0),
             "empty": lambda reference, random: ("", 0.0),
@@ -147,40 +138,3 @@ class _Maker:
             return change(text, random), ALTERED_QUANTILE
 
         return alter
-
-
-def change_number(text: str, random: Random) -> str | None:
-    """Replace a digit, or a number word from two to twelve, by another; None if there is none."""
-    digits, words = list(_DIGIT.finditer(text)), list(_NUMBER_WORD.finditer(text))
-    if digits:
-        place = digits[random.integers(len(digits))]
-        others = [digit for digit in "123456789" if digit != place.group()]
-    elif words:
-        place = words[random.integers(len(words))]
-        others = [word for word in _NUMBER_WORDS if word != place.group()]
-    else:
-        return None
-    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
-
-
-def change_name(text: str, names: Sequence[str], random: Random) -> str | None:
-    """Replace a word with a capital, inside a sentence, by one of `names`; None if there is none or no other."""
-    places = list(_NAME.finditer(text))
-    if not places:
-        return None
-    place = places[random.integers(len(places))]
-    others = [name for name in names if name not in text]
-    if not others:
-        return None
-    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
-
-
-def change_negation(text: str, random: Random) -> str | None:
-    """Take an English negation out or, where there is none, put one in; None if neither can be done."""
-    if negated := _NEGATION.search(text):
-        return text[: negated.start()] + text[negated.end() :]
-    places = list(_AUXILIARY.finditer(text))
-    if not places:
-        return None
-    end = places[random.integers(len(places))].end()
-    return text[:end] + " not" + text[end:]

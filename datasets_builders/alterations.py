@@ -1,0 +1,189 @@
+"""Alterations of English sentences: one small change after which the sentence says something else.
+
+Each takes a text and a random generator and gives the altered text, or None where it finds nothing to change. They are
+rules over words, without a parser: some results are clumsy, a few still mean the same. For training, not for testing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+Random = np.random.Generator
+
+WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+_DIGIT = re.compile(r"\d")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
+_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
+_NEGATION = re.compile(r"(?:(?<=\w)n't\b| not\b| never\b)")
+_AUXILIARY = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|will|would|can|could|should|must|may|might|does|did)\b(?! not|n't)"
+)
+_TENSES = {
+    "is": ("was", "will be"),
+    "are": ("were", "will be"),
+    "was": ("is", "will be"),
+    "were": ("are", "will be"),
+    "has": ("had", "will have"),
+    "have": ("had", "will have"),
+    "had": ("has", "will have"),
+    "will": ("did", "would"),
+    "does": ("did",),
+    "do": ("did",),
+    "did": ("will",),
+    "can": ("could",),
+    "could": ("can",),
+}
+_TENSE = re.compile(rf"\b(?:{'|'.join(_TENSES)})\b(?!n't)")
+_PRONOUNS = {"he": "him", "she": "her", "they": "them", "i": "me", "we": "us"}
+_SUBJECTS = {other: one for one, other in _PRONOUNS.items()}
+_PHRASE_STARTS = (
+    "about after and at because before but by during for from if in near on that to until when where which while who "
+    "with without"
+).split()
+_BREAK = re.compile(rf",? (?=(?:{'|'.join(_PHRASE_STARTS)}) )|(?:[,;:]|[.!?](?= [A-Z])) ")
+_END = re.compile(r"[.!?]*$")
+_NOUN = re.compile(r"(?<=\b[Tt]he )[a-z]{3,}(?= (?:and|of|in|on|to|is|was|has|had|will|by|with|from|at)\b|[,.!?]|$)")
+
+
+def change_number(text: str, random: Random) -> str | None:
+    """Replace a digit, or a number word from two to twelve, by another; None if there is none."""
+    digits, words = list(_DIGIT.finditer(text)), list(_NUMBER_WORD.finditer(text))
+    if digits:
+        place = digits[random.integers(len(digits))]
+        others = [digit for digit in "123456789" if digit != place.group()]
+    elif words:
+        place = words[random.integers(len(words))]
+        others = [word for word in _NUMBER_WORDS if word != place.group()]
+    else:
+        return None
+    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+
+
+def names_in(text: str) -> list[str]:
+    """Give the words with a capital inside sentences."""
+    return _NAME.findall(text)
+
+
+def change_name(text: str, names: Sequence[str], random: Random) -> str | None:
+    """Replace a word with a capital, inside a sentence, by one of `names`; None if there is none or no other."""
+    places = list(_NAME.finditer(text))
+    if not places:
+        return None
+    place = places[random.integers(len(places))]
+    others = [name for name in names if name not in text]
+    if not others:
+        return None
+    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+
+
+def change_negation(text: str, random: Random) -> str | None:
+    """Take an English negation out or, where there is none, put one in; None if neither can be done."""
+    if negated := _NEGATION.search(text):
+        return text[: negated.start()] + text[negated.end() :]
+    places = list(_AUXILIARY.finditer(text))
+    if not places:
+        return None
+    end = places[random.integers(len(places))].end()
+    return text[:end] + " not" + text[end:]
+
+
+def change_tense(text: str, random: Random) -> str | None:
+    """Put an auxiliary into another tense ("is" to "was"); None if there is none."""
+    places = list(_TENSE.finditer(text))
+    if not places:
+        return None
+    place = places[random.integers(len(places))]
+    others = _TENSES[place.group()]
+    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+
+
+def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
+    """Let two of `names`, two nouns after "the", or a subject and an object pronoun change places; None if there are none."""
+    known = [place for place in WORD.finditer(text) if place.group() in names]
+    for places in (known, list(_NOUN.finditer(text))):
+        if len({place.group() for place in places}) > 1:
+            one, two = (places[i] for i in sorted(random.permutation(len(places))[:2]))
+            if one.group() != two.group():
+                between = text[one.end() : two.start()]
+                return text[: one.start()] + two.group() + between + one.group() + text[two.end() :]
+    return _swap_pronouns(text)
+
+
+def leave_out(text: str, random: Random) -> str | None:
+    """Leave out a phrase between two breaks (punctuation, conjunctions, prepositions); None if there is but one."""
+    parts = _parts(text)
+    if len(parts) < 2:
+        return None
+    i = int(random.integers(1, len(parts)))
+    kept = parts[:i] + parts[i + 1 :]
+    return _finish("".join(kept), text)
+
+
+def put_in(text: str, other: str, random: Random) -> str | None:
+    """Put a phrase of another text in, at a break or at the end; None if the other has none."""
+    parts, strangers = _parts(text), _parts(other)[1:]
+    strangers = [part for part in strangers if part.strip(" ,").lower() not in text.lower()]
+    if not strangers:
+        return None
+    part = strangers[random.integers(len(strangers))]
+    i = int(random.integers(1, len(parts) + 1))
+    return _finish("".join([*parts[:i], part, *parts[i:]]), text)
+
+
+def vary_form(text: str, random: Random) -> str:
+    """Vary what does not touch the meaning: casing, punctuation, blanks, quotation marks and contractions."""
+    kind = random.integers(6)
+    if kind == 0:
+        return text.lower()
+    if kind == 1:
+        return _END.sub("", text)
+    if kind == 2:
+        return re.sub(r"[,;:]", "", text).lower().rstrip(".!?")
+    if kind == 3:
+        return text.upper() if random.random() < 0.3 else re.sub(r" ", "  ", text, count=1)
+    if kind == 4:
+        return re.sub(r"([.,!?;:])", r" \1", text)
+    return vary_contractions(text)
+
+
+def vary_contractions(text: str) -> str:
+    """Write "isn't" for "is not" and the like, or the other way round."""
+    if "n't" in text:
+        text = re.sub(r"\b(W|w)on't\b", r"\1ill not", text)
+        text = re.sub(r"\b(C|c)an't\b", r"\1annot", text)
+        return re.sub(r"n't\b", " not", text)
+    text = re.sub(r"\b(is|are|was|were|has|have|had|would|could|should|does|did|do) not\b", r"\1n't", text)
+    return re.sub(r"\b(I) am\b", r"\1'm", re.sub(r"\b(It|He|She|it|he|she) is\b", r"\1's", text))
+
+
+def _swap_pronouns(text: str) -> str | None:
+    words = [place for place in WORD.finditer(text) if place.group().lower() in _PRONOUNS]
+    if not words:
+        return None
+    subject, form = words[0], _PRONOUNS[words[0].group().lower()]
+    objects = [place for place in WORD.finditer(text, subject.end()) if place.group() in _SUBJECTS]
+    other = next((place for place in objects if place.group() != form), None)
+    if other is None:
+        return None
+    new = _SUBJECTS[other.group()]
+    new = new.capitalize() if subject.start() == 0 or new == "i" else new
+    return text[: subject.start()] + new + text[subject.end() : other.start()] + form + text[other.end() :]
+
+
+def _parts(text: str) -> list[str]:
+    """Cut a text at its breaks; what begins a phrase stays with it."""
+    body = _END.sub("", text)
+    ends = [match.start() for match in _BREAK.finditer(body)]
+    parts = [body[start:end] for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
+    return [part for part in parts if part]
+
+
+def _finish(text: str, like: str) -> str:
+    text = text.strip(" ,;:")
+    end = _END.search(like)
+    return text[:1].upper() + text[1:] + (end.group() if end else "")

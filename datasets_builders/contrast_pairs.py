@@ -1,0 +1,276 @@
+"""Contrast pairs: sentences that say the same in other words, against near copies that say something else.
+
+    bleurt-repro data contrasts --parallel en-de.tsv --parallel en-fr.tsv --ratings train.jsonl \\
+        --output contrasts.jsonl --pairs 40000
+
+People's ratings seldom show a metric a fluent sentence with one wrong word beside a good one that shares few words with
+the reference, so a metric trained on them alone goes by shared words. Here English sentences with one translation in
+common count as the same in meaning (https://aclanthology.org/P05-1074/ calls that pivoting). Their opposites are other sentences
+of the same text that differ in a single word, and alterations by rule (`alterations`).
+
+Scores are in standard deviations of ratings; add the file's lines to standardised ratings to train on both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bleurt_repro.datasets_builders.alterations import (
+    WORD,
+    change_name,
+    change_negation,
+    change_number,
+    change_tense,
+    leave_out,
+    names_in,
+    put_in,
+    swap_roles,
+    vary_form,
+)
+from bleurt_repro.datasets_builders.record_files import text_lines
+
+Random = np.random.Generator
+Contrast = dict[str, Any]
+
+SAME, CHANGED, PARTLY, UNRELATED = 0.9, -0.7, -0.3, -1.4
+# Of an altered text of several sentences, the other sentences still hold: so much of the way down remains.
+JOINED_WEIGHT = 0.75
+JOINED_SHARE = 0.35
+MOST_JOINED = 4
+FORM_SHARE = 0.15
+UNRELATED_SHARE = 0.05
+GOOD_QUANTILE = 0.7
+RATED_SHARE = 0.3
+COLUMNS = ("source", "split", "english", "target")
+
+# Translations often leave open who is meant: "ihr" is "you", "her" and "their".
+_PRONOUNS = frozenset(
+    "i you he she it we they me him her us them my your his its our their mine yours hers ours theirs".split()
+)
+# Kinds that few sentences allow come first half the time.
+_RARE = ("number", "name", "roles")
+# Words that stand in a slot where others would change the tense or a negation alone say the same too often.
+_MOST_IN_SLOT = 60
+
+
+def make_contrasts(
+    sentences: Iterable[tuple[str, str]], pairs: int, rated: Sequence[tuple[str, str]] = (), seed: int = 0
+) -> list[Contrast]:
+    """Make contrast pairs.
+
+    Args:
+        sentences: English sentences, each with a translation of it.
+        pairs: how many to make.
+        rated: references with candidates that people rated well. Alterations of both are made, since they are longer than
+            most sentences of parallel text.
+        seed: of all that is drawn.
+
+    Returns:
+        rows of "reference", "candidate", "score" and "system", which says what kind each is ("contrast: number").
+
+    Raises:
+        ValueError: if no two different sentences share a translation, or `pairs` is not positive.
+    """
+    if pairs < 1:
+        raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
+    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated)
+    made: list[Contrast] = []
+    while len(made) < pairs:
+        made += maker.make(random)
+    return made[:pairs]
+
+
+def contrast_file(
+    parallel: Sequence[str | Path], output: str | Path, pairs: int, ratings: str | Path | None = None, seed: int = 0
+) -> dict[str, int]:
+    """Write contrast pairs as JSON lines.
+
+    Args:
+        parallel: TSV files without names of columns: source, split, English sentence, translation. Rows whose split is
+            "test" or "dev" are left out.
+        output: file to write.
+        pairs: of `make_contrasts`.
+        ratings: file of ratings, as `rating_records` reads it, whose best candidates join in.
+        seed: of `make_contrasts`.
+
+    Returns:
+        how many pairs of each kind were written.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a file is malformed (file and line are named), or what `make_contrasts` says.
+    """
+    from bleurt_repro.datasets_builders.rating_files import rating_records
+    from bleurt_repro.metric.atomic import write_text
+
+    sentences = [pair for i, path in enumerate(parallel) for pair in read_sentences(path, f"{i}:")]
+    rated: list[tuple[str, str]] = []
+    if ratings is not None:
+        rows = rating_records(ratings)
+        good = np.quantile([row["score"] for row in rows], GOOD_QUANTILE)
+        rated = [(row["reference"], row["candidate"]) for row in rows if row["score"] >= good]
+    made = make_contrasts(sentences, pairs, rated, seed)
+    write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made))
+    return dict(Counter(row["system"] for row in made))
+
+
+def read_sentences(path: str | Path, language: str) -> list[tuple[str, str]]:
+    """Read English sentences with their translations, marked with `language` so that two languages stay apart."""
+    read = []
+    for number, line in enumerate(text_lines(Path(path)), start=1):
+        fields = line.rstrip("\r\n").split("\t")
+        if len(fields) != len(COLUMNS):
+            raise ValueError(f"{path}, line {number}: expected {', '.join(COLUMNS)}, found {len(fields)} column(s)")
+        if fields[1] not in ("test", "dev"):
+            read.append((fields[2], language + fields[3]))
+    if not read:
+        raise ValueError(f"{path}: no sentences; expected {', '.join(COLUMNS)}, separated by tabs")
+    return read
+
+
+class _Maker:
+    """Draws two texts of the same meaning, and makes contrasts of them."""
+
+    def __init__(self, sentences: list[tuple[str, str]], rated: Sequence[tuple[str, str]]) -> None:
+        self.same = same_meaning(sentences)
+        if not self.same:
+            raise ValueError("no two different sentences share a translation: give more parallel text")
+        self.rated = [(one, two) for one, two in rated if one.strip() and two.strip()]
+        texts = sorted({english for english, _ in sentences})
+        self.neighbours, self.substitutes = one_word_apart(texts, self.same)
+        self.others = texts + [reference for reference, _ in self.rated]
+        words = {word for text in self.others for word in WORD.findall(text) if word.islower()}
+        counts = Counter(name for text in self.others for name in names_in(text) if name.lower() not in words)
+        self.names = sorted(name for name, count in counts.items() if count > 1)
+        known = frozenset(self.names)
+        self.alterations: dict[str, tuple[float, Callable[[str, Random], str | None]]] = {
+            "number": (CHANGED, change_number),
+            "name": (CHANGED, lambda text, random: change_name(text, self.names, random)),
+            "negation": (CHANGED, change_negation),
+            "tense": (CHANGED, change_tense),
+            "roles": (CHANGED, lambda text, random: swap_roles(text, known, random)),
+            "word": (CHANGED, lambda text, random: substitute(text, self.substitutes, random)),
+            "another sentence": (CHANGED, self.neighbour),
+            "left out": (PARTLY, leave_out),
+            "put in": (PARTLY, lambda text, random: put_in(text, self.draw(self.others, random), random)),
+        }
+
+    def draw(self, of: Sequence[Any], random: Random) -> Any:
+        return of[int(random.integers(len(of)))]
+
+    def make(self, random: Random) -> list[Contrast]:
+        if self.rated and random.random() < RATED_SHARE:
+            pairs, people_rated = [self.draw(self.rated, random)], True
+        else:
+            count = int(random.integers(2, MOST_JOINED + 1)) if random.random() < JOINED_SHARE else 1
+            pairs, people_rated = [self.draw(self.same, random) for _ in range(count)], False
+            pairs = [pair[::-1] if random.random() < 0.5 else pair for pair in pairs]
+        reference, other = (" ".join(pair[side] for pair in pairs) for side in (0, 1))
+        made = [] if people_rated else [_row(reference, other, SAME, "same")]
+        if random.random() < FORM_SHARE:
+            form = vary_form(reference if random.random() < 0.5 else other, random)
+            if not people_rated or form.lower() == reference.lower():
+                made.append(_row(reference, form, SAME, "form"))
+        if random.random() < UNRELATED_SHARE:
+            made.append(_row(reference, self.draw(self.others, random), UNRELATED, "unrelated"))
+        # Alike words are no sign of an error, nor of its absence: of the altered texts half are near copies.
+        for side in (0, 1) if people_rated else (int(random.integers(2)),):
+            made += self.alter(reference, pairs, side, random)
+        return made
+
+    def alter(self, reference: str, pairs: list[tuple[str, str]], side: int, random: Random) -> list[Contrast]:
+        at = int(random.integers(len(pairs)))
+        kinds = [*random.permutation(_RARE), *random.permutation(list(self.alterations))]
+        for kind in kinds if random.random() < 0.5 else random.permutation(list(self.alterations)):
+            score, change = self.alterations[kind]
+            altered = change(pairs[at][side], random)
+            if altered is None or not altered.strip() or altered in pairs[at]:
+                continue
+            candidate = " ".join(altered if i == at else pair[side] for i, pair in enumerate(pairs))
+            if len(pairs) > 1:
+                score = SAME - JOINED_WEIGHT * (SAME - score)
+            return [_row(reference, candidate, score, kind)]
+        return []
+
+    def neighbour(self, text: str, random: Random) -> str | None:
+        return self.draw(found, random) if (found := self.neighbours.get(text)) else None
+
+
+def same_meaning(sentences: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Pair different sentences with one translation in common; those of other pronouns are left out."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    for english, translation in sentences:
+        groups[translation].add(english)
+    pairs = {
+        (one, two)
+        for group in groups.values()
+        if len(group) < _MOST_IN_SLOT
+        for one, two in combinations(sorted(group), 2)
+        if one.lower() != two.lower() and _pronouns(one) == _pronouns(two)
+    }
+    return sorted(pairs)
+
+
+def one_word_apart(
+    texts: Sequence[str], same: Iterable[tuple[str, str]]
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Find the sentences that differ from another in one word, but for those of the same meaning.
+
+    Returns:
+        for each such sentence the others; and for each word, in lower case, the words that stand in its place there.
+    """
+    known = set(same)
+    slots: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for text in texts:
+        for place in WORD.finditer(text):
+            slots[f"{text[: place.start()]}\0{text[place.end() :]}"].append((place.group(), text))
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    words: dict[str, Counter[str]] = defaultdict(Counter)
+    alike: set[tuple[str, str]] = set()
+    for frame, filled in slots.items():
+        if not 1 < len(filled) < _MOST_IN_SLOT or len(frame.split()) < 3:
+            continue
+        for (one, text), (two, other) in combinations(filled, 2):
+            pair = (one.lower(), two.lower())
+            if (text, other) in known or (other, text) in known:
+                alike.update((pair, pair[::-1]))  # seen in one place, taken for synonyms everywhere
+                continue
+            neighbours[text].append(other)
+            neighbours[other].append(text)
+            words[pair[0]][pair[1]] += 1
+            words[pair[1]][pair[0]] += 1
+    substitutes = {
+        word: [other for other, _ in counts.most_common(20) if (word, other) not in alike and other != word]
+        for word, counts in words.items()
+    }
+    return dict(neighbours), {word: others for word, others in substitutes.items() if others}
+
+
+def substitute(text: str, substitutes: dict[str, list[str]], random: Random) -> str | None:
+    """Put another word in the place of one that has substitutes, a longer one if there is; None if there is none."""
+    places = [place for place in WORD.finditer(text) if place.group().lower() in substitutes]
+    places = [place for place in places if len(place.group()) > 3] or places
+    if not places:
+        return None
+    place = places[random.integers(len(places))]
+    others = substitutes[place.group().lower()]
+    new = others[random.integers(len(others))]
+    if place.group()[0].isupper():
+        new = new[:1].upper() + new[1:]
+    return text[: place.start()] + new + text[place.end() :]
+
+
+def _pronouns(text: str) -> frozenset[str]:
+    return _PRONOUNS & set(re.split(r"\W+", text.lower()))
+
+
+def _row(reference: str, candidate: str, score: float, kind: str) -> Contrast:
+    return {"reference": reference, "candidate": candidate, "score": round(score, 4), "system": f"contrast: {kind}"}
