@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -28,12 +28,14 @@ MOST = 1.5
 def main(
     wmt2018: Annotated[Path, typer.Option(help="Folder with train.jsonl and test.jsonl.")],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    held_out: Annotated[Path | None, typer.Option(help="JSONL file for those of 2018 with other references.")] = None,
     number: Annotated[int, typer.Option(help="How many ratings of 2018 to take.")] = 12_000,
     seed: Annotated[int, typer.Option(help="Of which are taken.")] = 0,
 ) -> None:
     """Write all ratings of 2015-17 in the folder's train.jsonl, then those of 2018."""
+    ratings_of_2018 = rating_records(wmt2018 / "test.jsonl")
     same: dict[tuple[str, str, str], list[dict]] = defaultdict(list)
-    for row in rating_records(wmt2018 / "test.jsonl"):
+    for row in ratings_of_2018:
         if (row["n_annotations"] or 0) >= LEAST_JUDGEMENTS:
             same[row["lp"], row["reference"], row["candidate"]].append(row)
     by_pair: dict[str, list[dict]] = defaultdict(list)
@@ -46,8 +48,15 @@ def main(
         wanted = (number - len(taken)) // (len(by_pair) - i)
         taken += [rows[j] for j in sorted(random.permutation(len(rows))[:wanted])]
     train = rating_records(wmt2018 / "train.jsonl")
-    write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*train, *taken]))
+    _write(output, [*train, *taken])
+    if held_out is not None:
+        seen = {row["reference"] for row in taken}
+        _write(held_out, [row for row in ratings_of_2018 if row["reference"] not in seen])
     typer.echo(f"{len(train):,} ratings of 2015-17, {len(taken):,} of 2018")
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 if __name__ == "__main__":
