@@ -1,7 +1,7 @@
-"""Alterations of English sentences: one small change after which the sentence says something else.
+"""Alterations of English sentences: one small change after which the sentence says something else, or still the same.
 
-Each takes a text and a random generator and gives the altered text, or None where it finds nothing to change. They are
-rules over words, without a parser: some results are clumsy, a few still mean the same. For training, not for testing.
+Each gives the altered text, or None where it finds nothing to change. They are rules over words, without a parser: some
+results are clumsy, a few do not mean what they should. For training, not for testing.
 """
 
 from __future__ import annotations
@@ -48,6 +48,33 @@ _PHRASE_STARTS = (
 _BREAK = re.compile(rf",? (?=(?:{'|'.join(_PHRASE_STARTS)}) )|(?:[,;:]|[.!?](?= [A-Z])) ")
 _END = re.compile(r"[.!?]*$")
 _NOUN = re.compile(r"(?<=\b[Tt]he )[a-z]{3,}(?= (?:and|of|in|on|to|is|was|has|had|will|by|with|from|at)\b|[,.!?]|$)")
+
+# Past tenses that are not formed with -ed, with their participles where these differ.
+_IRREGULAR = {
+    past: participle or past
+    for past, _, participle in (
+        pair.partition(":")
+        for pair in (
+            "ate:eaten beat:beaten bit:bitten bought broke:broken brought built caught chose:chosen drew:drawn drove:driven "
+            "fed felt forgot:forgotten found gave:given heard held hid:hidden hit kept knew:known led left lost made met "
+            "paid saw:seen sent shot sold stole:stolen taught threw:thrown told took:taken won wore:worn wrote:written"
+        ).split()
+    )
+}
+_ONE = r"(?:(?!Wh|That|This|It)[A-Z][a-z]+|(?:[Tt]he|[Mm]y|[Hh]is|[Oo]ur|[Tt]heir|[Yy]our|[Aa]n?) [a-z]+"
+_ACTIVE = re.compile(
+    rf"(?P<who>{_ONE}|He|She|They|We|I)) (?P<did>[a-z]+ed|{'|'.join(_IRREGULAR)}) (?P<whom>{_ONE}|him|her|them|us|me))"
+    r"(?P<rest>(?: (?:about|after|at|before|by|during|for|from|in|near|on|to|with) [^,;:]+)?[.!?])"
+)
+_FRONTED = re.compile(
+    r"((?:After|At|Because|Before|During|If|In|On|Since|Until|When|While) [^,.;:?!]+), ([^;:?!]+)([.!])"
+)
+_ASKED = re.compile(
+    r"\b(?:ask|asked|know|knew|care|see|sure|tell|wonder|wondered) (?:if|when)\b"
+)  # "I wonder if he knows."
+_TRAILING = re.compile(
+    r"([^,;:?!]{8,}?),? ((?:after|because|before|during|if|in|on|since|until|when|while) [^,.;:?!]{6,})([.!])"
+)
 
 
 def change_number(text: str, random: Random) -> str | None:
@@ -112,6 +139,34 @@ def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
                 between = text[one.end() : two.start()]
                 return text[: one.start()] + two.group() + between + one.group() + text[two.end() :]
     return _swap_pronouns(text)
+
+
+def make_passive(text: str) -> str | None:
+    """Say a sentence of who did what to whom in the passive: "Mary was seen by Tom." for "Tom saw Mary."."""
+    found = _ACTIVE.fullmatch(text)
+    if found is None:
+        return None
+    who, whom = found["who"], found["whom"]
+    many = whom in ("them", "us") or (" " in whom and whom.endswith("s") and not whom.endswith("ss"))
+    be = "were" if many else "was"
+    subject = _SUBJECTS.get(whom, whom)
+    agent = _PRONOUNS.get(who.lower(), who[:1].lower() + who[1:] if " " in who else who)
+    done = _IRREGULAR.get(found["did"], found["did"])
+    return f"{subject[:1].upper()}{subject[1:]} {be} {done} by {agent}{found['rest']}"
+
+
+def move_phrase(text: str, names: Collection[str]) -> str | None:
+    """Move a phrase of time, place or reason from the beginning to the end, or the other way round."""
+    if found := _FRONTED.fullmatch(text):
+        phrase, rest, end = found.groups()
+        return f"{rest[:1].upper()}{rest[1:]} {phrase[:1].lower()}{phrase[1:]}{end}"
+    if (found := _TRAILING.fullmatch(text)) and not _ASKED.search(text):
+        rest, phrase, end = found.groups()
+        first = WORD.match(rest)
+        if first and first.group() not in names and first.group().split("'")[0] != "I":
+            rest = rest[:1].lower() + rest[1:]
+        return f"{phrase[:1].upper()}{phrase[1:]}, {rest}{end}"
+    return None
 
 
 def leave_out(text: str, random: Random) -> str | None:

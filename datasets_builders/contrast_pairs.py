@@ -30,6 +30,8 @@ from bleurt_repro.datasets_builders.alterations import (
     change_number,
     change_tense,
     leave_out,
+    make_passive,
+    move_phrase,
     names_in,
     put_in,
     swap_roles,
@@ -44,6 +46,7 @@ SAME, CHANGED, PARTLY, UNRELATED = 0.9, -0.7, -0.3, -1.4
 # Of an altered text of several sentences, the other sentences still hold: so much of the way down remains.
 JOINED_WEIGHT = 0.75
 JOINED_SHARE = 0.35
+REORDERED_SHARE = 0.3
 MOST_JOINED = 4
 FORM_SHARE = 0.15
 UNRELATED_SHARE = 0.05
@@ -62,7 +65,11 @@ _MOST_IN_SLOT = 60
 
 
 def make_contrasts(
-    sentences: Iterable[tuple[str, str]], pairs: int, rated: Sequence[tuple[str, str]] = (), seed: int = 0
+    sentences: Iterable[tuple[str, str]],
+    pairs: int,
+    rated: Sequence[tuple[str, str]] = (),
+    seed: int = 0,
+    reordered: float = REORDERED_SHARE,
 ) -> list[Contrast]:
     """Make contrast pairs.
 
@@ -72,6 +79,8 @@ def make_contrasts(
         rated: references with candidates that people rated well. Alterations of both are made, since they are longer than
             most sentences of parallel text.
         seed: of all that is drawn.
+        reordered: how often, of all draws, a sentence is put in another order by rule (passive, moved phrase) and shown
+            against copies in which two of its words have changed places.
 
     Returns:
         rows of "reference", "candidate", "score" and "system", which says what kind each is ("contrast: number").
@@ -81,7 +90,7 @@ def make_contrasts(
     """
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
-    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated)
+    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered)
     made: list[Contrast] = []
     while len(made) < pairs:
         made += maker.make(random)
@@ -89,7 +98,12 @@ def make_contrasts(
 
 
 def contrast_file(
-    parallel: Sequence[str | Path], output: str | Path, pairs: int, ratings: str | Path | None = None, seed: int = 0
+    parallel: Sequence[str | Path],
+    output: str | Path,
+    pairs: int,
+    ratings: str | Path | None = None,
+    seed: int = 0,
+    reordered: float = REORDERED_SHARE,
 ) -> dict[str, int]:
     """Write contrast pairs as JSON lines.
 
@@ -99,7 +113,7 @@ def contrast_file(
         output: file to write.
         pairs: of `make_contrasts`.
         ratings: file of ratings, as `rating_records` reads it, whose best candidates join in.
-        seed: of `make_contrasts`.
+        seed, reordered: of `make_contrasts`.
 
     Returns:
         how many pairs of each kind were written.
@@ -117,7 +131,7 @@ def contrast_file(
         rows = rating_records(ratings)
         good = np.quantile([row["score"] for row in rows], GOOD_QUANTILE)
         rated = [(row["reference"], row["candidate"]) for row in rows if row["score"] >= good]
-    made = make_contrasts(sentences, pairs, rated, seed)
+    made = make_contrasts(sentences, pairs, rated, seed, reordered)
     write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made))
     return dict(Counter(row["system"] for row in made))
 
@@ -139,7 +153,9 @@ def read_sentences(path: str | Path, language: str) -> list[tuple[str, str]]:
 class _Maker:
     """Draws two texts of the same meaning, and makes contrasts of them."""
 
-    def __init__(self, sentences: list[tuple[str, str]], rated: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, sentences: list[tuple[str, str]], rated: Sequence[tuple[str, str]], reordered_share: float
+    ) -> None:
         self.same = same_meaning(sentences)
         if not self.same:
             raise ValueError("no two different sentences share a translation: give more parallel text")
@@ -150,7 +166,12 @@ class _Maker:
         words = {word for text in self.others for word in WORD.findall(text) if word.islower()}
         counts = Counter(name for text in self.others for name in names_in(text) if name.lower() not in words)
         self.names = sorted(name for name, count in counts.items() if count > 1)
-        known = frozenset(self.names)
+        self.known = known = frozenset(self.names)
+        self.reordered_share = reordered_share if 0 < reordered_share <= 1 else 0.0
+        if self.reordered_share:
+            passive = [(text, other) for text in self.others if (other := make_passive(text))]
+            moved = [(text, other) for text in self.others if (other := move_phrase(text, known))]
+            self.reordered = [pairs for pairs in (passive, moved) if pairs]
         self.alterations: dict[str, tuple[float, Callable[[str, Random], str | None]]] = {
             "number": (CHANGED, change_number),
             "name": (CHANGED, lambda text, random: change_name(text, self.names, random)),
@@ -167,6 +188,8 @@ class _Maker:
         return of[int(random.integers(len(of)))]
 
     def make(self, random: Random) -> list[Contrast]:
+        if self.reordered_share and self.reordered and random.random() < self.reordered_share:
+            return self.reorder(random)
         if self.rated and random.random() < RATED_SHARE:
             pairs, people_rated = [self.draw(self.rated, random)], True
         else:
@@ -184,6 +207,17 @@ class _Maker:
         # Alike words are no sign of an error, nor of its absence: of the altered texts half are near copies.
         for side in (0, 1) if people_rated else (int(random.integers(2)),):
             made += self.alter(reference, pairs, side, random)
+        return made
+
+    def reorder(self, random: Random) -> list[Contrast]:
+        reference, other = self.draw(self.draw(self.reordered, random), random)
+        if random.random() < 0.5:
+            reference, other = other, reference
+        made = [_row(reference, other, SAME, "reordered")]
+        for text in (reference, other):
+            swapped = swap_roles(text, self.known, random)
+            if swapped is not None and swapped not in (reference, other):
+                made.append(_row(reference, swapped, CHANGED, "roles"))
         return made
 
     def alter(self, reference: str, pairs: list[tuple[str, str]], side: int, random: Random) -> list[Contrast]:

@@ -13,6 +13,8 @@ from bleurt_repro.datasets_builders.alterations import (
     change_number,
     change_tense,
     leave_out,
+    make_passive,
+    move_phrase,
     names_in,
     put_in,
     swap_roles,
@@ -62,6 +64,42 @@ def test_names_are_words_with_a_capital_inside_a_sentence():
 )
 def test_roles_change_places(text, swapped):
     assert swap_roles(text, NAMES, np.random.default_rng(0)) == swapped
+
+
+@pytest.mark.parametrize(
+    ("active", "passive"),
+    [
+        ("Anna thanked Peter.", "Peter was thanked by Anna."),
+        ("They saw the dogs in the park.", "The dogs were seen by them in the park."),
+        ("My sister wrote the letter!", "The letter was written by my sister!"),
+        ("He met me.", "I was met by him."),
+    ],
+)
+def test_passive(active, passive):
+    assert make_passive(active) == passive
+
+
+@pytest.mark.parametrize("text", ["Who found Tom?", "It rained.", "Anna laughs.", "Tom saw Mary, who left."])
+def test_no_passive(text):
+    assert make_passive(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("On Monday, the shop was closed.", "The shop was closed on Monday."),
+        ("The shop was closed because of the snow.", "Because of the snow, the shop was closed."),
+        ("Anna went home when it rained.", "When it rained, Anna went home."),
+        ("I'll go home when it rains.", "When it rains, I'll go home."),
+    ],
+)
+def test_a_phrase_moves(text, moved):
+    assert move_phrase(text, NAMES) == moved
+
+
+@pytest.mark.parametrize("text", ["I wonder if he likes me.", "The shop is closed.", "When will they come?"])
+def test_no_phrase_moves(text):
+    assert move_phrase(text, NAMES) is None
 
 
 def test_a_phrase_is_left_out_and_the_sentence_stays_one():

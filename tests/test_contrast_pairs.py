@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bleurt_repro.datasets_builders.contrast_pairs import (
+    CHANGED,
     SAME,
     contrast_file,
     make_contrasts,
@@ -70,7 +71,7 @@ def test_each_kind_stands_where_it_should_and_nothing_altered_is_the_reference()
     assert len(rows) == 600
     assert {f"contrast: {kind}" for kind in ("same", "form", "negation", "name", "left out", "word")} <= set(kinds)
     for row in rows:
-        same = row["system"] in ("contrast: same", "contrast: form")
+        same = row["system"] in ("contrast: same", "contrast: form", "contrast: reordered")
         assert (row["score"] == SAME) == same
         assert same or row["candidate"] != row["reference"]
 
@@ -82,6 +83,17 @@ def test_what_people_rated_is_altered_and_never_scored_anew():
     assert RATED[0][1] not in candidates
     assert any(candidate.startswith("On Monday") for candidate in candidates)
     assert any(candidate.startswith("The council") for candidate in candidates)
+
+
+def test_reordered_sentences_stand_against_those_whose_words_changed_places():
+    sentences = [*SENTENCES, ("Anna saw Peter.", "fr:Anna a vu Peter."), ("We met Anna and Peter.", "fr:-")]
+    rows = make_contrasts(sentences, 400, seed=1, reordered=1.0)
+    assert {row["system"] for row in rows} == {"contrast: reordered", "contrast: roles"}
+    by_reference = {(row["reference"], row["candidate"]): row["score"] for row in rows}
+    assert by_reference["Anna saw Peter.", "Peter was seen by Anna."] == SAME
+    assert by_reference["Peter was seen by Anna.", "Peter saw Anna."] == CHANGED
+    none = make_contrasts(sentences, 400, seed=1, reordered=0.0)
+    assert "contrast: reordered" not in {row["system"] for row in none}
 
 
 def test_a_seed_decides_all():
