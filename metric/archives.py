@@ -36,7 +36,7 @@ def unpack_zip(archive: Path, folder: Path) -> None:
     """
     try:
         with zipfile.ZipFile(archive) as zipped:
-            members = [member for member in zipped.infolist() if not member.is_dir()]
+            members = [member for member in zipped.infolist() if not member.filename.endswith("/")]
             _check_growth(archive, members)
             targets = [_target(archive, member, folder) for member in members]
             for member, target in zip(members, targets, strict=True):
