@@ -43,7 +43,7 @@ test-long: $(VENV)/.installed-dev  ## run the tests that take minutes too
 
 $(OLDEST)/.installed: setup.cfg pyproject.toml constraints-oldest.txt
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/pip install --quiet -c constraints-oldest.txt -e ".[test,onnx]"
+	$(OLDEST)/bin/pip install --quiet -c constraints-oldest.txt -e ".[test]"
 	touch $@
 
 test-oldest: $(OLDEST)/.installed  ## run the suite with the oldest versions that setup.cfg admits

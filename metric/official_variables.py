@@ -6,6 +6,7 @@ when a checkpoint is converted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -145,6 +146,8 @@ def _read(reader: Any, folder: Path, name: str) -> Any:
 def _import_tensorflow() -> Any:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    with contextlib.suppress(ImportError):
+        import triton  # noqa: F401 -- part of torch for CUDA; loaded after TensorFlow it ends in a segmentation fault
     try:
         import tensorflow
     except ImportError as error:

@@ -130,7 +130,8 @@ def _equal_lengths(model: PreTrainedModel) -> torch.nn.Module:
         def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor) -> torch.Tensor:
             pairs, length = input_ids.shape
             if packed is not None:
-                return packed.score(input_ids.reshape(-1), token_type_ids.reshape(-1), [Group(0, pairs, length)])
+                ids, segments = input_ids.reshape(-1), token_type_ids.reshape(-1)
+                return packed.score(ids, segments, [Group(0, pairs, length)], any_size=True)
             inputs: dict[str, Any] = {"token_type_ids": token_type_ids} if reads_segments else {}
             return self.model(input_ids=input_ids, **inputs).logits[:, 0]
 

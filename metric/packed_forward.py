@@ -96,26 +96,28 @@ class PackedForward:
         segments = torch.tensor([segment for pair in pairs for segment in pair.segments])
         return self.score(ids, segments, groups)
 
-    def score(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
+    def score(self, ids: Tensor, segments: Tensor, groups: Sequence[Group], any_size: bool = False) -> Tensor:
         """Score tokens in a row.
 
         Args:
             ids: (tokens,) of all pairs, one after the other.
             segments: (tokens,) segment ids.
             groups: where the pairs begin and end.
+            any_size: leave numbers of rows as they are, as a graph of any size must.
 
         Returns:
             (pairs,) float32.
         """
-        padding = (0, few_sizes(len(ids)) - len(ids))
-        hidden = self._embed(pad(ids, padding), pad(segments, padding), groups)
+        tokens, pairs = sum(group.pairs * group.length for group in groups), sum(group.pairs for group in groups)
+        more_tokens = 0 if any_size else few_sizes(tokens) - tokens
+        more_pairs = 0 if any_size else few_sizes(pairs) - pairs
+        hidden = self._embed(_longer(ids, more_tokens), _longer(segments, more_tokens), groups)
         for layer in self._layers:
-            hidden = layer(hidden, groups)
-        first = torch.cat([torch.arange(group.pairs) * group.length + group.start for group in groups])
-        pairs = len(first)
-        first = pad(first, (0, few_sizes(pairs) - pairs))
-        pooled = torch.tanh(self._pooler(self._last(hidden, groups, first)))
-        return self._classifier(pooled)[:pairs, 0].float()
+            hidden = layer(hidden, groups, more_tokens)
+        first = _joined([torch.arange(group.pairs) * group.length + group.start for group in groups])
+        pooled = torch.tanh(self._pooler(self._last(hidden, groups, _longer(first, more_pairs), more_pairs)))
+        scores = self._classifier(pooled)[:, 0].float()
+        return scores[:pairs] if more_pairs else scores
 
     def _embed(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
         """The sum of the three embeddings, normalised; (tokens, hidden)."""
@@ -153,17 +155,15 @@ class _Layer(_Block):
         own = layer.attention.self
         self.query_key_value = _product([own.query, own.key, own.value], laid_out)
 
-    def __call__(self, hidden: Tensor, groups: Sequence[Group]) -> Tensor:
+    def __call__(self, hidden: Tensor, groups: Sequence[Group], more: int) -> Tensor:
         projected = self.query_key_value(hidden)  # (tokens, 3 * hidden)
-        attended = torch.zeros_like(hidden)
+        attended = []
         for start, count, length in groups:
-            place = slice(start, start + count * length)
-            query, key, value = projected[place].view(count, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-            mixed = scaled_dot_product_attention(
-                query, key, value
-            )  # (pairs, heads, length, head size), as each of these
-            attended[place].view(count, length, self.heads, -1).copy_(mixed.transpose(1, 2))
-        return self.after_attention(attended, hidden)
+            own = projected[start : start + count * length].view(count, length, 3, self.heads, -1)
+            query, key, value = own.permute(2, 0, 3, 1, 4)  # each (pairs, heads, length, head size)
+            mixed = scaled_dot_product_attention(query, key, value)
+            attended.append(mixed.transpose(1, 2).reshape(count * length, -1))
+        return self.after_attention(_joined(attended, more), hidden)
 
 
 class _LastLayer(_Block):
@@ -175,17 +175,28 @@ class _LastLayer(_Block):
         self.query = _product([own.query], laid_out)
         self.key_value = _product([own.key, own.value], laid_out)
 
-    def __call__(self, hidden: Tensor, groups: Sequence[Group], first: Tensor) -> Tensor:
+    def __call__(self, hidden: Tensor, groups: Sequence[Group], first: Tensor, more: int) -> Tensor:
         hidden_first = hidden[first]
         query, projected = self.query(hidden_first), self.key_value(hidden)
-        attended, done = torch.zeros_like(hidden_first), 0
+        attended, done = [], 0
         for start, count, length in groups:
             own = projected[start : start + count * length].view(count, length, 2, self.heads, -1)
             key, value = own.permute(2, 0, 3, 1, 4)
             mine = query[done : done + count].view(count, self.heads, 1, -1)
-            attended[done : done + count] = scaled_dot_product_attention(mine, key, value).reshape(count, -1)
+            attended.append(scaled_dot_product_attention(mine, key, value).reshape(count, -1))
             done += count
-        return self.after_attention(attended, hidden_first)
+        return self.after_attention(_joined(attended, more), hidden_first)
+
+
+def _longer(row: Tensor, more: int) -> Tensor:
+    return pad(row, (0, more)) if more else row
+
+
+def _joined(parts: list[Tensor], more: int = 0) -> Tensor:
+    """Put parts one below the other, and `more` rows of zeros below them."""
+    if more:
+        parts = [*parts, parts[0].new_zeros(more, *parts[0].shape[1:])]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def few_sizes(count: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import tempfile
@@ -24,6 +25,10 @@ os.environ.update(
     TOKENIZERS_PARALLELISM="false",
     TQDM_DISABLE="1",
 )
+
+# TensorFlow before triton, a part of torch for CUDA, ends in a segmentation fault; the other order does not.
+with contextlib.suppress(ImportError):
+    import triton  # noqa: F401
 
 # A busy machine is slow, which is no fault of the code.
 hypothesis.settings.register_profile("patient", deadline=None)

@@ -10,7 +10,11 @@ import pytest
 
 from bleurt_repro.datasets_builders.contrast_pairs import (
     CHANGED,
+    COPY,
+    JOINED_WEIGHT,
+    PARTLY,
     SAME,
+    UNRELATED,
     contrast_file,
     make_contrasts,
     one_word_apart,
@@ -31,7 +35,7 @@ SENTENCES = [
     ("They were not late.", "de:Sie waren puenktlich."),
     ("You were not late.", "de:Sie waren puenktlich."),
 ]
-RATED = [("The council approved the plan on Monday after a long debate.", "On Monday the plan was approved.")]
+RATED = [("The council approved the plan on Monday after a long debate.", "On Monday the plan was approved.", 0.5)]
 
 
 def test_sentences_with_one_translation_mean_the_same_but_for_other_pronouns():
@@ -71,14 +75,23 @@ def test_each_kind_stands_where_it_should_and_nothing_altered_is_the_reference()
     assert len(rows) == 600
     assert {f"contrast: {kind}" for kind in ("same", "form", "negation", "name", "left out", "word")} <= set(kinds)
     for row in rows:
-        same = row["system"] in ("contrast: same", "contrast: form", "contrast: reordered")
-        assert (row["score"] == SAME) == same
-        assert same or row["candidate"] != row["reference"]
+        kind = row["system"].removeprefix("contrast: ")
+        if kind in ("same", "reordered"):
+            assert row["score"] == SAME
+        elif kind == "form":
+            assert row["score"] in (COPY, SAME, 0.5)
+        elif kind == "unrelated":
+            assert row["score"] == UNRELATED
+        else:
+            lost = PARTLY if kind in ("left out", "put in") else CHANGED
+            possible = [worth - weight * lost for worth in (COPY, SAME, 0.5) for weight in (1, JOINED_WEIGHT)]
+            assert row["score"] == pytest.approx(possible[int(np.abs(np.subtract(possible, row["score"])).argmin())])
+            assert row["candidate"] != row["reference"]
 
 
 def test_what_people_rated_is_altered_and_never_scored_anew():
     rows = [row for row in make_contrasts(SENTENCES, 600, RATED, seed=2) if row["reference"] == RATED[0][0]]
-    candidates = {row["candidate"] for row in rows if row["system"] not in ("contrast: form", "contrast: unrelated")}
+    candidates = {row["candidate"] for row in rows if row["score"] not in (COPY, 0.5, UNRELATED)}
     assert candidates
     assert RATED[0][1] not in candidates
     assert any(candidate.startswith("On Monday") for candidate in candidates)
@@ -91,7 +104,7 @@ def test_reordered_sentences_stand_against_those_whose_words_changed_places():
     assert {row["system"] for row in rows} == {"contrast: reordered", "contrast: roles"}
     by_reference = {(row["reference"], row["candidate"]): row["score"] for row in rows}
     assert by_reference["Anna saw Peter.", "Peter was seen by Anna."] == SAME
-    assert by_reference["Peter was seen by Anna.", "Peter saw Anna."] == CHANGED
+    assert by_reference["Peter was seen by Anna.", "Peter saw Anna."] == pytest.approx(SAME - CHANGED)
     none = make_contrasts(sentences, 400, seed=1, reordered=0.0)
     assert "contrast: reordered" not in {row["system"] for row in none}
 

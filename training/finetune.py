@@ -150,7 +150,7 @@ def layout_for(
         )
     if not is_recorded:
         layout = replace(layout, inputs=LAYOUTS[name or "bleurt"], separators=separators_of(tokenizer))
-    longest = layout.max_length if is_recorded else readable_positions(model.config) or layout.max_length
+    longest = readable_positions(model.config) or layout.max_length  # a scorer may be trained to read more than it did
     if max_length is not None and max_length > longest:
         raise ValueError(f"max_length {max_length} is more than the {longest} tokens that this model reads")
     return replace(layout, max_length=max_length or layout.max_length)
