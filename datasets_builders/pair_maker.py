@@ -8,6 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,16 +169,19 @@ class PairMaker:
     def restart(self) -> None:
         """Set the clock and the counts of cut texts back to nothing."""
         self.clock = StageClock()
-        for counter in self._counters().values():
+        for _, counter in self._counters():
             counter.truncated = 0
 
     def truncated(self) -> dict[str, int]:
         """Count, for each model, the inputs that were cut to its length since the last `restart`."""
-        return {name: counter.truncated for name, counter in self._counters().items()}
+        truncated: Counter[str] = Counter()
+        for name, counter in self._counters():
+            truncated[name] += counter.truncated
+        return dict(truncated)
 
-    def _counters(self) -> dict[str, Any]:
-        counters: dict[str, Any] = {f"translator {name}": translator for name, translator in self.translators.items()}
-        return counters | {signal.name: signal for signal in self.signals if isinstance(signal, Entailment)}
+    def _counters(self) -> list[tuple[str, Any]]:
+        counters: list[tuple[str, Any]] = [(f"translator {_shown(k)}", v) for k, v in self.translators.items()]
+        return counters + [(signal.name, signal) for signal in self.signals if isinstance(signal, Entailment)]
 
     def make(self, segments: Sequence[Segment]) -> Unit:
         """Make the pairs of one unit.
@@ -215,7 +219,7 @@ class PairMaker:
     def _fits(self, segment: Segment, skipped: list[Skipped]) -> bool:
         """Whether every model that reads a segment as it is can read all of it."""
         readers: list[tuple[str, MaskFiller | Translator]] = [
-            (f"translator {k}", v) for k, v in self.translators.items()
+            (f"translator {_shown(k)}", v) for k, v in self.translators.items()
         ]
         readers += [("masked language model", self.mask_filler)] if self.mask_filler else []
         for name, reader in readers:
@@ -277,6 +281,11 @@ class PairMaker:
             dropped = drop_words(candidate, random)
             pairs.append(Pair(segment.segment_id, segment.text, dropped, name, word_dropping=True))
         return pairs
+
+
+def _shown(model: str) -> str:
+    """Name a model in what may be published: a folder by its last part, since the rest is of this machine."""
+    return Path(model).name if Path(model).is_dir() else model
 
 
 def _skip(segment: Segment, reason: str) -> Skipped:

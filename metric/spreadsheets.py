@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Iterable, Sequence
 
 # https://owasp.org/www-community/attacks/CSV_Injection
@@ -12,6 +13,8 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 def plain_cell(value: object) -> object:
     """Put an apostrophe before text that a spreadsheet would take for a formula; numbers stay numbers."""
+    if isinstance(value, str) and sys.version_info < (3, 11):
+        value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # its csv module refuses to write NUL
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
         return f"'{value}"
     return value

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import sys
 import warnings
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -44,7 +45,9 @@ AWKWARD = st.sampled_from(
 TEXT = st.one_of(st.text(max_size=30), st.lists(AWKWARD | st.text(max_size=5), max_size=5).map("".join))
 WRITABLE = TEXT.filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text))
 LINE = WRITABLE.map(lambda text: text.replace("\n", " ").replace("\r", " ").lstrip("\ufeff"))
-FULL = WRITABLE.filter(str.strip)
+# What a table's cell can hold: the csv module of Python 3.10 writes no NUL.
+CELL = WRITABLE.filter(lambda text: "\0" not in text or sys.version_info >= (3, 11))
+FULL = CELL.filter(str.strip)
 NUMBER = st.floats(-1e6, 1e6) | st.integers(-1000, 1000).map(float)
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -284,7 +287,7 @@ PROPERTIES = {
     pairs_are_read_as_written: st.lists(st.tuples(st.lists(TEXT, min_size=1, max_size=3), TEXT), max_size=4),
     junk_for_pairs_is_refused_by_line: st.lists(RECORD | JUNK, max_size=3),
     lines_and_columns_are_read_as_written: st.lists(LINE, max_size=5),
-    ratings_are_read_as_written: st.lists(st.tuples(FULL, WRITABLE, NUMBER), min_size=1, max_size=4),
+    ratings_are_read_as_written: st.lists(st.tuples(FULL, CELL, NUMBER), min_size=1, max_size=4),
     junk_for_ratings_is_refused_by_line: st.lists(RATING, min_size=1, max_size=3),
     junk_for_scores_is_refused_by_file: st.tuples(st.sampled_from([".txt", ".jsonl", ".csv", ".scr", ".scr.gz"]), st.binary(max_size=60)),
     junk_for_settings_is_refused_by_file: SETTING | JUNK | st.binary(max_size=60),
@@ -296,7 +299,7 @@ PROPERTIES = {
     a_paired_test_holds_what_it_observes: st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=10),
     a_calibration_never_falls: st.tuples(st.lists(st.tuples(NUMBER, st.floats(0, 100)), min_size=2, max_size=8), st.lists(NUMBER, max_size=8)),
     junk_for_a_calibration_is_refused: JUNK | st.fixed_dictionaries({"scores": JUNK, "percentiles": JUNK}) | st.fixed_dictionaries({"inputs": JUNK, "max_length": JUNK}),
-    no_cell_is_a_formula: st.lists(st.tuples(WRITABLE, NUMBER), max_size=4),
+    no_cell_is_a_formula: st.lists(st.tuples(CELL, NUMBER), max_size=4),
 }  # fmt: skip
 
 
