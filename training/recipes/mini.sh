@@ -68,3 +68,36 @@ for seed in $SEEDS; do
 done
 [ -f "$WORK/protocol17/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" "$@" \
     --title "WMT 2017, to English" --output "$WORK/protocol17"
+
+# 5. The embedded checkpoint (docs/how-to/make-the-embedded-checkpoint.md): the mean of two fine-tunings, trained further on
+#    ratings of 2015-18, anchors and contrasts
+recipes=$(dirname "$0")
+ship=$WORK/embedded
+mkdir -p "$ship"
+[ -d "$WORK/wmt2018" ] || bleurt-repro data wmt --config-name 2018 --data-dir "$DATA/wmt" --output "$WORK/wmt2018"
+for start in encoder entailment; do
+    model=$teachers/entailment
+    [ $start = entailment ] || model=$ENCODER
+    [ -f "$ship/from-$start/results.json" ] || bleurt-repro finetune --config finetune_mini --model "$model" \
+        --train_file "$WORK/wmt2018/train.jsonl" --validation_file "$WORK/wmt2018/validation.jsonl" \
+        --output_dir "$ship/from-$start" --resume
+done
+[ -d "$ship/mean" ] || bleurt-repro average "$ship/from-encoder" "$ship/from-entailment" --dtype float16 --output "$ship/mean"
+[ -f "$ship/ratings.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --output "$ship/ratings.jsonl" \
+    --held-out "$ship/held_out.jsonl"
+[ -f "$ship/anchored.jsonl" ] || bleurt-repro data anchors --ratings "$ship/ratings.jsonl" --share 0.1 \
+    --output "$ship/anchored.jsonl"
+[ -f "$ship/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" \
+    --ratings "$ship/ratings.jsonl" --pairs 32000 --output "$ship/contrasts.jsonl"
+cat "$ship/anchored.jsonl" "$ship/contrasts.jsonl" >"$ship/train.jsonl"
+if [ ! -f "$ship/bleurt-repro-mini/results.json" ]; then
+    bleurt-repro finetune --config finetune_mini --num_train_epochs 1 --max_length 256 --model "$ship/mean" \
+        --train_file "$ship/train.jsonl" --validation_file "$WORK/wmt2018/validation.jsonl" --export_dtype float16 \
+        --output_dir "$ship/bleurt-repro-mini" --resume
+    bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$WORK/wmt2018/validation.jsonl"
+fi
+bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
+    --references "$ship/held_out.jsonl" --output "$ship/sanity"
+bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \
+    --baselines sentbleu --baselines chrf++ --resamples 200 --output "$ship/agreement" \
+    --title "WMT 2018, to English, references not trained on"
