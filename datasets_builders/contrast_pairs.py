@@ -63,7 +63,7 @@ _PRONOUNS = frozenset(
 )
 # Kinds that few sentences allow come first half the time.
 _RARE = ("number", "name", "roles")
-# Words that stand in a slot where others would change the tense or a negation alone say the same too often.
+# Pairs grow with the square of how many sentences share a translation, or all words but one; more than this are stock phrases.
 _MOST_IN_SLOT = 60
 
 
@@ -89,10 +89,12 @@ def make_contrasts(
         rows of "reference", "candidate", "score" and "system", which says what kind each is ("contrast: number").
 
     Raises:
-        ValueError: if no two different sentences share a translation, or `pairs` is not positive.
+        ValueError: if no two different sentences share a translation, `pairs` is not positive, or `reordered` is no share.
     """
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
+    if not 0 <= reordered <= 1:
+        raise ValueError(f"the share of reordered draws must be from 0 to 1, found {reordered}")
     random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered)
     made: list[Contrast] = []
     while len(made) < pairs:
@@ -170,8 +172,8 @@ class _Maker:
         counts = Counter(name for text in self.others for name in names_in(text) if name.lower() not in words)
         self.names = sorted(name for name, count in counts.items() if count > 1)
         self.known = known = frozenset(self.names)
-        self.reordered_share = reordered_share if 0 < reordered_share <= 1 else 0.0
-        if self.reordered_share:
+        self.reordered_share = reordered_share
+        if reordered_share:
             passive = [(text, other) for text in self.others if (other := make_passive(text))]
             moved = [(text, other) for text in self.others if (other := move_phrase(text, known))]
             self.reordered = [pairs for pairs in (passive, moved) if pairs]

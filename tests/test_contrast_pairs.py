@@ -147,5 +147,7 @@ def test_a_malformed_line_is_named(tmp_path):
 def test_wrong_input():
     with pytest.raises(ValueError, match="at least 1"):
         make_contrasts(SENTENCES, 0)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        make_contrasts(SENTENCES, 5, reordered=1.5)
     with pytest.raises(ValueError, match="no two different sentences"):
         make_contrasts(SENTENCES[2:4], 10)
