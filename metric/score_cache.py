@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import sqlite3
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -38,7 +40,7 @@ class ScoreCache:
         self.path = Path(folder).expanduser() / f"scores-{FORMAT}-{name}.sqlite"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connected() as database:
-            database.execute("PRAGMA journal_mode=WAL")  # readers then never wait for a writer
+            _let_readers_pass(database)
             database.execute(
                 "CREATE TABLE IF NOT EXISTS scores "
                 "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, sum BLOB) WITHOUT ROWID"
@@ -83,6 +85,22 @@ class ScoreCache:
                 f"the score cache {self.path} cannot be used ({error}): "
                 "delete the file if it is damaged, or name another folder"
             ) from error
+
+
+def _let_readers_pass(database: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, in which readers never wait for a writer.
+
+    Of several processes that open a new file at once, SQLite turns some away without waiting: each holds what another waits for.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.01, 0.05))
 
 
 def pair_key(item: Item) -> bytes:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import warnings
+from contextlib import closing
 
 import pytest
 
@@ -85,3 +86,35 @@ def test_a_damaged_score_is_scored_anew(tmp_path, tiny_scorer):
         warnings.simplefilter("error")
         again = BleurtScorer(str(tiny_scorer), device="cpu", cache=tmp_path).score(**TEXTS)
     assert again == pytest.approx(expected)
+
+
+class Crowded(sqlite3.Connection):
+    """Turned away three times when it asks for write-ahead logging, as SQLite does with several who ask at once."""
+
+    asked = 0
+
+    def execute(self, statement, *arguments):
+        if "journal_mode" in statement:
+            Crowded.asked += 1
+            if Crowded.asked <= 3:
+                raise sqlite3.OperationalError("database is locked")
+        return super().execute(statement, *arguments)
+
+
+def test_who_opens_a_new_file_together_with_others_tries_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(Crowded, "asked", 0)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **options, factory=Crowded))
+    cache = ScoreCache(tmp_path, "settings")
+    assert Crowded.asked == 4
+    with closing(connect(cache.path)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_that_stays_locked_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(Crowded, "asked", -10_000)
+    monkeypatch.setattr("bleurt_repro.metric.score_cache.WAIT_SECONDS", 0.1)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **options, factory=Crowded))
+    with pytest.raises(OSError, match="cannot be used .database is locked."):
+        ScoreCache(tmp_path, "settings")
