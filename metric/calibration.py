@@ -44,7 +44,12 @@ class Calibration:
         """Give the percentile of each score."""
         import numpy as np
 
-        return np.interp(scores, self.scores, self.percentiles).tolist() if len(scores) else []
+        if not len(scores):
+            return []
+        between = np.interp(scores, self.scores, self.percentiles)
+        return np.clip(
+            between, self.percentiles[0], self.percentiles[-1]
+        ).tolist()  # interpolation may round beyond its ends
 
     @classmethod
     def from_config(cls, config: Any) -> Calibration | None:

@@ -41,6 +41,12 @@ def test_what_is_no_monotone_map(scores, percentiles, message):
         Calibration(scores, percentiles, {})
 
 
+def test_interpolation_never_rounds_beyond_the_ends():
+    # numpy's gives 93.25525730167342 here
+    calibration = Calibration((-193.0, 0.0), (32.1874800615505, 93.25525730167341), {})
+    assert calibration([-1.900506597696252e-242]) == [93.25525730167341]
+
+
 def test_the_fit_finds_a_known_map():
     generator = np.random.default_rng(0)
     ratings = generator.normal(size=4000)
