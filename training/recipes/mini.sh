@@ -90,12 +90,11 @@ done
 [ -f "$ship/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" \
     --ratings "$ship/ratings.jsonl" --pairs 32000 --output "$ship/contrasts.jsonl"
 cat "$ship/anchored.jsonl" "$ship/contrasts.jsonl" >"$ship/train.jsonl"
-if [ ! -f "$ship/bleurt-repro-mini/results.json" ]; then
-    bleurt-repro finetune --config finetune_mini --num_train_epochs 1 --max_length 256 --model "$ship/mean" \
-        --train_file "$ship/train.jsonl" --validation_file "$WORK/wmt2018/validation.jsonl" --export_dtype float16 \
-        --output_dir "$ship/bleurt-repro-mini" --resume
-    bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$WORK/wmt2018/validation.jsonl"
-fi
+[ -f "$ship/bleurt-repro-mini/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
+    --max_length 256 --model "$ship/mean" --train_file "$ship/train.jsonl" \
+    --validation_file "$WORK/wmt2018/validation.jsonl" --export_dtype float16 \
+    --output_dir "$ship/bleurt-repro-mini" --resume
+bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$WORK/wmt2018/validation.jsonl"
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \
