@@ -28,6 +28,7 @@ DEFAULT_SHARE = 0.3
 # Where an altered copy stands among the ratings: below most candidates, but better than nonsense.
 ALTERED_QUANTILE = 0.15
 SHUFFLED_QUANTILE = 0.02
+UNRELATED_QUANTILE = 0.005  # a sentence of its own right, above an empty line
 GOOD_QUANTILE = 0.7
 
 
@@ -120,7 +121,7 @@ class _Maker:
         return made
 
     def unrelated(self, reference: str, random: Random) -> tuple[str, float]:
-        return self.references[random.integers(len(self.references))], 0.0
+        return self.references[random.integers(len(self.references))], UNRELATED_QUANTILE
 
     def shuffled(self, reference: str, random: Random) -> tuple[str, float]:
         return " ".join(random.permutation(reference.split())), SHUFFLED_QUANTILE

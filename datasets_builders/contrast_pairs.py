@@ -45,7 +45,7 @@ Contrast = dict[str, Any]
 # An altered text loses so much of what it had before: absolute low scores, where people's ratings of candidates with one
 # error are about average, took nine points of tau from a model trained on both (docs/training-log.md).
 COPY, SAME, UNRELATED = 1.0, 0.8, -1.4
-CHANGED, PARTLY = 0.8, 0.6
+CHANGED, PARTLY = 1.0, 0.7
 # Of an altered text of several sentences, the other sentences still hold: so much of the loss remains.
 JOINED_WEIGHT = 0.75
 JOINED_SHARE = 0.35
@@ -109,6 +109,7 @@ def contrast_file(
     ratings: str | Path | None = None,
     seed: int = 0,
     reordered: float = REORDERED_SHARE,
+    leave_out: Sequence[str] = (),
 ) -> dict[str, int]:
     """Write contrast pairs as JSON lines.
 
@@ -119,6 +120,7 @@ def contrast_file(
         pairs: of `make_contrasts`.
         ratings: file of ratings, as `rating_records` reads it, whose best candidates join in.
         seed, reordered: of `make_contrasts`.
+        leave_out: of `read_sentences`.
 
     Returns:
         how many pairs of each kind were written.
@@ -130,7 +132,7 @@ def contrast_file(
     from bleurt_repro.datasets_builders.rating_files import rating_records
     from bleurt_repro.metric.atomic import write_text
 
-    sentences = [pair for i, path in enumerate(parallel) for pair in read_sentences(path, f"{i}:")]
+    sentences = [pair for i, path in enumerate(parallel) for pair in read_sentences(path, f"{i}:", leave_out)]
     rated: list[tuple[str, str, float]] = []
     if ratings is not None:
         rows = rating_records(ratings)
@@ -141,15 +143,28 @@ def contrast_file(
     return dict(Counter(row["system"] for row in made))
 
 
-def read_sentences(path: str | Path, language: str) -> list[tuple[str, str]]:
-    """Read English sentences with their translations, marked with `language` so that two languages stay apart."""
-    read = []
+def read_sentences(path: str | Path, language: str, leave_out: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Read English sentences with their translations, marked with `language` so that two languages stay apart.
+
+    Args:
+        path: source, split, English sentence and translation in columns; splits "test" and "dev" are passed over.
+        language: put before each translation.
+        leave_out: beginnings of the names of sources that are passed over, such as those whose licence does not allow it.
+
+    Raises:
+        ValueError: if a line has other columns, no sentence is left, or nothing has a name to leave out.
+    """
+    read, found = [], set()
     for number, line in enumerate(text_lines(Path(path)), start=1):
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) != len(COLUMNS):
             raise ValueError(f"{path}, line {number}: expected {', '.join(COLUMNS)}, found {len(fields)} column(s)")
-        if fields[1] not in ("test", "dev"):
+        if named := [name for name in leave_out if fields[0].startswith(name)]:
+            found.update(named)
+        elif fields[1] not in ("test", "dev"):
             read.append((fields[2], language + fields[3]))
+    if missing := set(leave_out) - found:
+        raise ValueError(f"{path}: no source to leave out begins with {', '.join(sorted(missing))}")
     if not read:
         raise ValueError(f"{path}: no sentences; expected {', '.join(COLUMNS)}, separated by tabs")
     return read

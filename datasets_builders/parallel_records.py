@@ -25,12 +25,13 @@ def read_pairs(path: str, with_candidates: bool, most: int | None) -> list[Tripl
         ValueError: naming the line, if a text is missing.
     """
     names = ("source", "reference", *(("candidate",) if with_candidates else ()))
+    needed = names[1:] if with_candidates else names  # without a translator, a source is for teachers that read one
     pairs: list[Triple] = []
     for place, record in islice(_records(path), most):
-        if missing := [name for name in names if not str(record.get(name) or "").strip()]:
+        if missing := [name for name in needed if not str(record.get(name) or "").strip()]:
             hint = "; hypotheses are either in the file or made with --translator" if "candidate" in missing else ""
             raise ValueError(f"{path}, {place}: no {', '.join(missing)}{hint}")
-        pairs.append({name: record[name] for name in names})
+        pairs.append({name: record.get(name) or "" for name in names})
     if not pairs:
         raise ValueError(f"{path}: no records; expected source and reference")
     return pairs

@@ -39,7 +39,8 @@ class PseudoLabelOptions:
     """How the data are made.
 
     Attributes:
-        input: records with source and reference, and candidate where hypotheses are there already.
+        input: records with source and reference; or with reference and candidate where hypotheses are there already,
+            and then with source if a teacher reads it.
         output: folder to write.
         translator: sequence-to-sequence model that makes hypotheses; None where they are there.
         prefix: put before each source, such as ">>en<< ".
@@ -184,6 +185,8 @@ def _teacher_scores(
 
     for name in options.teachers:
         scorer = BleurtScorer(name, device=options.device, progress=False)
+        if "source" in scorer.layout.inputs and not all(triple["source"].strip() for triple in triples):
+            raise ValueError(f"{scorer.checkpoint} reads sources: expected one in each record of {options.input}")
         key = hashlib.sha256(scorer.signature.encode()).hexdigest()[:12]
 
         def score(_: int, members: list[Triple], scorer: BleurtScorer = scorer) -> tuple[list[float], int]:

@@ -151,3 +151,12 @@ def test_wrong_input():
         make_contrasts(SENTENCES, 5, reordered=1.5)
     with pytest.raises(ValueError, match="no two different sentences"):
         make_contrasts(SENTENCES[2:4], 10)
+
+
+def test_a_source_is_left_out(tmp_path):
+    path = tmp_path / "en-fr.tsv"
+    path.write_text("tatoeba\ttrain\tHello.\tBonjour.\ncaptions-train\ttrain\tA dog.\tUn chien.\n", encoding="utf-8")
+    assert read_sentences(path, "fr:") == [("Hello.", "fr:Bonjour."), ("A dog.", "fr:Un chien.")]
+    assert read_sentences(path, "fr:", ["captions"]) == [("Hello.", "fr:Bonjour.")]
+    with pytest.raises(ValueError, match="en-fr.tsv: no source to leave out begins with news"):
+        read_sentences(path, "fr:", ["captions", "news"])

@@ -41,3 +41,10 @@ def test_input_at_fault(tmp_path, content, with_candidates, message):
     (tmp_path / "p.tsv").write_text(content)
     with pytest.raises(ValueError, match=message):
         read_pairs(str(tmp_path / "p.tsv"), with_candidates, None)
+
+
+def test_hypotheses_need_no_sources(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"reference": "Hello", "candidate": "Hi"}\n')
+    assert read_pairs(str(tmp_path / "p.jsonl"), True, None) == [
+        {"source": "", "reference": "Hello", "candidate": "Hi"}
+    ]

@@ -149,3 +149,12 @@ def test_on_the_command_line(parallel, judges, tmp_path, capsys):
     assert ended.value.code == 0
     assert "12 triples, " in capsys.readouterr().out
     assert len(rating_records(tmp_path / "out" / "train.jsonl")) == 12
+
+
+def test_a_teacher_that_reads_sources_needs_them(judges, tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps({"reference": text, "candidate": text[:-9]}) + "\n" for text in SENTENCES))
+    info = make_pseudo_labels(PseudoLabelOptions(str(path), str(tmp_path / "out"), teachers=judges[:1]))
+    assert info["triples"] == len(SENTENCES)
+    with pytest.raises(ValueError, match="src reads sources: expected one in each record of .*pairs.jsonl"):
+        make_pseudo_labels(PseudoLabelOptions(str(path), str(tmp_path / "src"), teachers=judges[1:]))

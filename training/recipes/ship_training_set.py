@@ -1,0 +1,101 @@
+"""What the embedded checkpoint is trained on: people's ratings, other metrics' labels, longer texts, contrasts.
+
+    python training/recipes/ship_training_set.py --anchored anchored.jsonl --labels labels/train.jsonl \
+        --contrasts contrasts.jsonl --output train.jsonl
+
+Labels (of `bleurt-repro data pseudo-labels`) have mean 0 and deviation 1 over all they label; here they get the mean and
+deviation that people's ratings have on the pairs both rate. Such a pair gets the mean of both: a rating of 2018 rests on
+two or three judgements, and metrics err elsewhere (RoBLEURT, section 2.3, gives noisy ratings up for metrics' altogether).
+Texts of two to four segments are put together from both: raters saw one segment at a time, users have paragraphs. Such a
+text is rated by the mean of its parts; now and then the candidate lacks a part, has another text's in its place, or has
+its parts in another order.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from bleurt_repro.datasets_builders.rating_files import rating_records
+from bleurt_repro.metric.atomic import write_text
+
+Row = dict[str, Any]
+MOST_SEGMENTS = 4
+LEAST, MOST = -2.0, 1.5  # labels beyond what people give are brought back
+# Of longer texts: how often a part is missing or another's, and what it is rated then; how often parts are reordered.
+MISSING_SHARE, STRANGE_SHARE, REORDERED_SHARE = 0.08, 0.04, 0.15
+LOST = -1.4
+
+
+def main(
+    anchored: Annotated[Path, typer.Option(help="Ratings with anchors (`bleurt-repro data anchors`).")],
+    labels: Annotated[Path, typer.Option(help="train.jsonl of `bleurt-repro data pseudo-labels`.")],
+    contrasts: Annotated[Path, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")],
+    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    joined: Annotated[int, typer.Option(help="Longer texts to put together.")] = 6_000,
+    seed: Annotated[int, typer.Option(help="Of what is put together.")] = 0,
+) -> None:
+    """Write ratings, labels, longer texts and contrasts."""
+    ratings, labelled = rating_records(anchored), rating_records(labels)
+    label = {_key(row): row["score"] for row in labelled}
+    both = [row for row in ratings if row["year"] == 2018 and not _is_anchor(row) and _key(row) in label]
+    theirs, people = (np.array(x) for x in zip(*((label[_key(row)], row["score"]) for row in both), strict=True))
+    slope = people.std() / theirs.std()
+    offset = people.mean() - slope * theirs.mean()
+    label = {key: float(np.clip(offset + slope * score, LEAST, MOST)) for key, score in label.items()}
+    shared = {_key(row) for row in both}
+    rated = [
+        {**row, "score": (row["score"] + label[_key(row)]) / 2} if _key(row) in shared else row for row in ratings
+    ]
+    unrated = [{**row, "score": label[_key(row)], "system": "label"} for row in labelled if _key(row) not in shared]
+    parts = [row for row in [*rated, *unrated] if row["candidate"].strip() and not _is_anchor(row)]
+    longer = join(parts, joined, np.random.default_rng(seed))
+    rows = [*rated, *unrated, *longer, *rating_records(contrasts)]
+    kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
+    write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+    typer.echo(
+        f"{len(rated):,} ratings and anchors ({len(both):,} with a label, agreement r "
+        f"{np.corrcoef(theirs, people)[0, 1]:.3f}), {len(unrated):,} labels, {len(longer):,} longer, {len(rows):,} in all"
+    )
+
+
+def join(rows: list[Row], number: int, random: np.random.Generator) -> list[Row]:
+    """Put two to `MOST_SEGMENTS` segments together, `number` times; the score is the mean of the parts'."""
+    made = []
+    for _ in range(number):
+        parts = [rows[i] for i in random.integers(len(rows), size=random.integers(2, MOST_SEGMENTS + 1))]
+        fates = random.random(len(parts))
+        missing, strange = fates < MISSING_SHARE, fates > 1 - STRANGE_SHARE
+        candidates = [
+            rows[random.integers(len(rows))]["candidate"] if other else part["candidate"]
+            for part, other, gone in zip(parts, strange, missing, strict=True)
+            if not gone
+        ]
+        if random.random() < REORDERED_SHARE:
+            candidates = [candidates[i] for i in random.permutation(len(candidates))]
+        scores = np.where(missing | strange, LOST, [part["score"] for part in parts])
+        made.append(
+            {
+                "reference": " ".join(part["reference"].strip() for part in parts),
+                "candidate": " ".join(text.strip() for text in candidates),
+                "score": float(scores.mean()),
+                "system": "joined",
+            }
+        )
+    return made
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["reference"], row["candidate"]
+
+
+def _is_anchor(row: Row) -> bool:
+    return str(row["system"]).startswith("anchor")
+
+
+if __name__ == "__main__":
+    typer.run(main)
