@@ -69,15 +69,18 @@ done
 [ -f "$WORK/protocol17/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" "$@" \
     --title "WMT 2017, to English" --output "$WORK/protocol17"
 
-# 5. The embedded checkpoint (docs/how-to/make-the-embedded-checkpoint.md): the mean of two fine-tunings, trained further on
-#    ratings of 2015-18, anchors and contrasts
+# 5. Two scorers that teach the embedded checkpoint (docs/how-to/make-the-embedded-checkpoint.md): the mean of two
+#    fine-tunings, trained further on ratings of 2015-18, anchors and contrasts; and the pre-trained one, fine-tuned
 recipes=$(dirname "$0")
 ship=$WORK/embedded
 mkdir -p "$ship"
 [ -d "$WORK/wmt2018" ] || bleurt-repro data wmt --config-name 2018 --data-dir "$DATA/wmt" --output "$WORK/wmt2018"
-for start in encoder entailment; do
-    model=$teachers/entailment
-    [ $start = entailment ] || model=$ENCODER
+for start in encoder entailment pretrained; do
+    case $start in
+        encoder) model=$ENCODER ;;
+        entailment) model=$teachers/entailment ;;
+        pretrained) model=$WORK/pretrained ;;
+    esac
     [ -f "$ship/from-$start/results.json" ] || bleurt-repro finetune --config finetune_mini --model "$model" \
         --train_file "$WORK/wmt2018/train.jsonl" --validation_file "$WORK/wmt2018/validation.jsonl" \
         --output_dir "$ship/from-$start" --resume
@@ -85,18 +88,44 @@ done
 [ -d "$ship/mean" ] || bleurt-repro average "$ship/from-encoder" "$ship/from-entailment" --dtype float16 --output "$ship/mean"
 [ -f "$ship/ratings.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --output "$ship/ratings.jsonl" \
     --held-out "$ship/held_out.jsonl"
-[ -f "$ship/anchored.jsonl" ] || bleurt-repro data anchors --ratings "$ship/ratings.jsonl" --share 0.1 \
-    --output "$ship/anchored.jsonl"
-[ -f "$ship/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" \
-    --ratings "$ship/ratings.jsonl" --pairs 32000 --output "$ship/contrasts.jsonl"
-cat "$ship/anchored.jsonl" "$ship/contrasts.jsonl" >"$ship/train.jsonl"
-[ -f "$ship/bleurt-repro-mini/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
-    --max_length 256 --model "$ship/mean" --train_file "$ship/train.jsonl" \
-    --validation_file "$WORK/wmt2018/validation.jsonl" --export_dtype float16 \
-    --output_dir "$ship/bleurt-repro-mini" --resume
+for seed in 0 1; do  # one for the first scorer, one for the last
+    [ -f "$ship/anchored-$seed.jsonl" ] || bleurt-repro data anchors --ratings "$ship/ratings.jsonl" --share 0.15 \
+        --seed $seed --output "$ship/anchored-$seed.jsonl"
+    [ -f "$ship/contrasts-$seed.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
+        --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --ratings "$ship/ratings.jsonl" \
+        --pairs 32000 --seed $seed --output "$ship/contrasts-$seed.jsonl"
+done
+cat "$ship/anchored-0.jsonl" "$ship/contrasts-0.jsonl" >"$ship/train-first.jsonl"
+[ -f "$ship/first/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
+    --max_length 256 --model "$ship/mean" --train_file "$ship/train-first.jsonl" \
+    --validation_file "$WORK/wmt2018/validation.jsonl" --output_dir "$ship/first" --resume
+
+# 6. The embedded checkpoint: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer
+#    texts, anchors and contrasts; the mean of two such runs, and then of that before and after a short last pass
+[ -f "$ship/bertscore.txt" ] || python "$recipes/ship_triples.py" --wmt2018 "$WORK/wmt2018" --ratings "$ship/ratings.jsonl" \
+    --synthetic "$WORK/pairs" --nli "$DATA/nli.tsv.gz" --encoder "$ENCODER" --output "$ship/triples.jsonl" \
+    --scores "$ship/bertscore.txt"
+bleurt-repro data pseudo-labels --input "$ship/triples.jsonl" --dropping-rate 0 --teacher "$ship/first" \
+    --teacher "$ship/from-pretrained" --scores "$ship/bertscore.txt" --output "$ship/labels"
+python "$recipes/ship_training_set.py" --anchored "$ship/anchored-1.jsonl" --labels "$ship/labels/train.jsonl" \
+    --contrasts "$ship/contrasts-1.jsonl" --output "$ship/train.jsonl"
+seed=0
+for start in from-pretrained first; do
+    seed=$((seed + 1))
+    [ -f "$ship/stage2-$start/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
+        --max_length 256 --model "$ship/$start" --seed $seed --train_file "$ship/train.jsonl" \
+        --validation_file "$WORK/wmt2018/validation.jsonl" --output_dir "$ship/stage2-$start" --resume
+done
+[ -d "$ship/stage2" ] || bleurt-repro average "$ship/stage2-from-pretrained" "$ship/stage2-first" --output "$ship/stage2"
+python "$recipes/ship_last_pass.py" --train "$ship/train.jsonl" --output "$ship/last.jsonl"
+[ -f "$ship/last/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
+    --learning_rate 3e-5 --max_length 256 --model "$ship/stage2" --train_file "$ship/last.jsonl" \
+    --validation_file "$WORK/wmt2018/validation.jsonl" --export_dtype float16 --output_dir "$ship/last" --resume
+[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$ship/stage2" "$ship/last" --dtype float16 \
+    --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$WORK/wmt2018/validation.jsonl"
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \
-    --baselines sentbleu --baselines chrf++ --resamples 200 --output "$ship/agreement" \
+    --baselines sentbleu chrf++ "bertscore:$ENCODER" --resamples 200 --output "$ship/agreement" \
     --title "WMT 2018, to English, references not trained on"

@@ -1,0 +1,49 @@
+"""What the embedded checkpoint sees in its short last pass: a sample of its training set, and more of the two extremes.
+
+    python training/recipes/ship_last_pass.py --train train.jsonl --output last.jsonl
+
+The mean of two runs' weights blurs what each knows of identical and empty candidates; this brings it back. References
+are drawn from the whole training set, so that short ones, which are the hard ones here, have their share.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from bleurt_repro.datasets_builders.rating_files import rating_records
+from bleurt_repro.metric.atomic import write_text
+
+
+def main(
+    train: Annotated[Path, typer.Option(help="What ship_training_set.py wrote.")],
+    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    number: Annotated[int, typer.Option(help="Pairs of the training set.")] = 11_000,
+    extremes: Annotated[int, typer.Option(help="Identical pairs, and as many with an empty candidate.")] = 2_000,
+    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
+) -> None:
+    """Write the sample, then the extremes, rated as the anchors of the training set are."""
+    rows = rating_records(train)
+    random = np.random.default_rng(seed)
+    references = sorted({row["reference"] for row in rows})
+    drawn = [rows[i] for i in random.permutation(len(rows))[:number]]
+    for kind, best in (("identical", max), ("empty", min)):
+        score = best(row["score"] for row in rows if row["system"] == f"anchor: {kind}")
+        for reference in random.choice(references, size=extremes, replace=False):
+            text = str(reference)
+            candidate = text if kind == "identical" else ""
+            drawn.append({"reference": text, "candidate": candidate, "score": score, "system": f"anchor: {kind}"})
+    names = ("reference", "candidate", "score", "system")
+    write_text(
+        output,
+        "".join(json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) + "\n" for row in drawn),
+    )
+    typer.echo(f"{len(drawn):,} pairs")
+
+
+if __name__ == "__main__":
+    typer.run(main)
