@@ -1,0 +1,113 @@
+"""The training set of the embedded checkpoint: labels on the scale of ratings, longer texts, and the last pass."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+RECIPES = Path(__file__).resolve().parents[1] / "training" / "recipes"
+
+
+def recipe(name):
+    return runpy.run_path(str(RECIPES / name))
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def rated(i, score, **more):
+    return {
+        "year": 2018,
+        "system": "a",
+        "reference": f"Reference {i}.",
+        "candidate": f"Text {i}.",
+        "score": score,
+        **more,
+    }
+
+
+@pytest.fixture
+def files(tmp_path):
+    ratings = [rated(i, 0.5 * (-1) ** i) for i in range(10)]
+    ratings += [rated(20, 0.3, year=2017), rated(0, 1.4, candidate="Reference 0.", system="anchor: identical")]
+    ratings += [rated(1, -1.9, candidate="", system="anchor: empty")]
+    labels = [rated(i, 2.0 * (-1) ** i, system=None) for i in range(10)] + [rated(30, 0.0), rated(31, -9.0)]
+    labels = [{name: row[name] for name in ("reference", "candidate", "score")} for row in labels]
+    contrasts = [rated(40, 0.8, system="contrast: same")]
+    return {
+        "anchored": write(tmp_path / "anchored.jsonl", ratings),
+        "labels": write(tmp_path / "labels.jsonl", labels),
+        "contrasts": write(tmp_path / "contrasts.jsonl", contrasts),
+        "output": tmp_path / "train.jsonl",
+    }
+
+
+def test_labels_get_the_scale_of_the_ratings_they_share(files):
+    recipe("ship_training_set.py")["main"](**files, joined=0)
+    score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
+    # Labels of 2 and -2 and ratings of 0.5 and -0.5 of the same pairs: both have mean 0, and so a label of 2 is worth 0.5.
+    assert score["Reference 4.", "Text 4."] == pytest.approx(0.5)
+    assert score["Reference 30.", "Text 30."] == pytest.approx(0.0)
+    assert score["Reference 31.", "Text 31."] == -2.0  # nobody rates as low as -2.25
+    assert score["Reference 20.", "Text 20."] == 0.3
+    assert score["Reference 0.", "Reference 0."] == 1.4
+    assert score["Reference 40.", "Text 40."] == 0.8
+    assert len(score) == 10 + 1 + 2 + 2 + 1
+
+
+def test_a_rating_and_a_label_that_disagree_are_averaged(files):
+    rows = read(files["labels"])
+    rows[0]["score"], rows[1]["score"] = rows[1]["score"], rows[0]["score"]  # the same mean and deviation
+    write(files["labels"], rows)
+    recipe("ship_training_set.py")["main"](**files, joined=0)
+    score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
+    assert score["Reference 0.", "Text 0."] == pytest.approx(0.0)
+    assert score["Reference 2.", "Text 2."] == pytest.approx(0.5)
+
+
+def test_longer_texts_are_the_mean_of_their_parts(files):
+    script = recipe("ship_training_set.py")
+    rows = [rated(i, float(i)) for i in range(4)]
+    made = script["join"](rows, 400, np.random.default_rng(0))
+    kinds = set()
+    for row in made:
+        parts = [rows[int(word[0])] for word in row["reference"].split("Reference ")[1:]]
+        shown = [int(word[0]) for word in row["candidate"].split("Text ")[1:]]
+        meant = [int(part["score"]) for part in parts]
+        if sorted(shown) == sorted(meant):
+            kinds.add("whole" if shown == meant else "reordered")
+            # a part in whose place another's stood by chance the same counts as lost
+            assert row["score"] <= np.mean(meant) + 1e-9
+        else:
+            kinds.add("missing" if len(shown) < len(meant) else "strange")
+            assert row["score"] < np.mean(meant)
+        assert 2 <= len(parts) <= script["MOST_SEGMENTS"]
+    assert kinds == {"whole", "reordered", "missing", "strange"}
+
+
+def test_the_last_pass_adds_both_extremes(files, tmp_path):
+    recipe("ship_training_set.py")["main"](**files, joined=0)
+    recipe("ship_last_pass.py")["main"](files["output"], tmp_path / "last.jsonl", number=5, extremes=3)
+    rows = read(tmp_path / "last.jsonl")
+    assert len(rows) == 5 + 3 + 3
+    assert all(row["candidate"] == row["reference"] and row["score"] == 1.4 for row in rows[5:8])
+    assert all(row["candidate"] == "" and row["score"] == -1.9 for row in rows[8:])
+    assert len({row["reference"] for row in rows[5:8]}) == 3
+
+
+def test_pairs_to_label_are_taken_once_and_not_if_rated():
+    script = recipe("ship_triples.py")
+    rated_pairs = [{"reference": "R", "candidate": "A"}]
+    others = [{"reference": "R", "candidate": candidate} for candidate in ("A", "B", "B", " ", "C")]
+    kept = script["_without"](others, rated_pairs)
+    assert [pair["candidate"] for pair in kept] == ["B", "C"]
