@@ -42,11 +42,11 @@ def main(
     typer.echo("| checkpoint | validation | by year | 2018 | WebNLG " + " | ".join(ASPECTS) + " |")
     for name in checkpoints:
         scorer = BleurtScorer(name)
-        own = scorer.score(**_texts(validation))
+        own = _scores(scorer, validation)
         figures = [
             kendalltau(own, [row["score"] for row in validation]).statistic,
             _mean_tau(validation, own, "year"),
-            _mean_tau(of_2018, scorer.score(**_texts(of_2018)), "lp"),
+            _mean_tau(of_2018, _scores(scorer, of_2018), "lp"),
         ]
         best = scorer.score(
             references=[row["references"] for row in outputs], candidates=[row["candidate"] for row in outputs]
@@ -60,8 +60,8 @@ def _some(rows: list[Row], number: int, seed: int) -> list[Row]:
     return rows[:number]
 
 
-def _texts(rows: Sequence[Row]) -> dict[str, list[str]]:
-    return {f"{role}s": [row[role] for row in rows] for role in ("reference", "candidate")}
+def _scores(scorer: BleurtScorer, rows: Sequence[Row]) -> list[float]:
+    return scorer.score(references=[row["reference"] for row in rows], candidates=[row["candidate"] for row in rows])
 
 
 def _mean_tau(rows: Sequence[Row], scores: Sequence[float], by: str) -> float:
