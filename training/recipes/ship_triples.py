@@ -6,8 +6,8 @@
 Taken are the rated candidates of 2018 in ratings.jsonl (made by ship_ratings.py), other candidates of the same
 references, synthetic pairs and entailment pairs: news, encyclopaedia and everyday sentences. Ratings are not read here.
 `bleurt-repro data pseudo-labels` labels the file; --scores is what BERTscore says of each line, the mean of the
-encoder's fourth and last layers after standardising. The fourth agrees best with people on translations
-(docs/training-log.md), the last on other text.
+encoder's fourth and last layers after standardising. The fourth agrees best with people on translations,
+the last on other text (docs/how-to/make-the-embedded-checkpoint.md).
 """
 
 from __future__ import annotations
