@@ -47,9 +47,12 @@ class Calibration:
         if not len(scores):
             return []
         between = np.interp(scores, self.scores, self.percentiles)
-        return np.clip(
-            between, self.percentiles[0], self.percentiles[-1]
-        ).tolist()  # interpolation may round beyond its ends
+        # Interpolation may round beyond the two points it goes between, and so above a higher score's percentile.
+        above = np.searchsorted(self.scores, scores)
+        last = len(self.percentiles) - 1
+        low = np.take(self.percentiles, np.clip(above - 1, 0, last))
+        high = np.take(self.percentiles, np.minimum(above, last))
+        return np.clip(between, low, high).tolist()
 
     @classmethod
     def from_config(cls, config: Any) -> Calibration | None:

@@ -47,6 +47,14 @@ def test_interpolation_never_rounds_beyond_the_ends():
     assert calibration([-1.900506597696252e-242]) == [93.25525730167341]
 
 
+def test_interpolation_never_rounds_above_a_higher_score():
+    calibration = Calibration((-55166.0, -55165.0, 0.0, 1.0), (0.0, 0.75, 7.6640625, 8.0), {"ratings": 1})
+    assert calibration([-6.609218560550214e-55, 0.0]) == [
+        7.6640625,
+        7.6640625,
+    ]  # 7.664062500000001 by plain interpolation
+
+
 def test_the_fit_finds_a_known_map():
     generator = np.random.default_rng(0)
     ratings = generator.normal(size=4000)
