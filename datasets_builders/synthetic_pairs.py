@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_p
 from bleurt_repro.datasets_builders.parts import features
 from bleurt_repro.datasets_builders.synthetic_card import report_text
 from bleurt_repro.datasets_builders.synthetic_config import read_config
-from bleurt_repro.datasets_builders.synthetic_summary import INFO_FILE
+from bleurt_repro.datasets_builders.synthetic_summary import INFO_FILE, Moments
 from bleurt_repro.metric.signature import file_hash
 
-__all__ = ["SyntheticPairs", "check_parts", "is_finished", "read_info", "report_text"]
+__all__ = ["SyntheticPairs", "check_parts", "is_finished", "join_sets", "read_info", "report_text"]
 
 
 def is_finished(folder: str | Path) -> bool:
@@ -65,6 +66,53 @@ def check_parts(folder: str | Path) -> dict[str, Any]:
             state = "changed" if path.is_file() else "missing"
             raise ValueError(f"{path} is {state}: run `bleurt-repro data synthetic` with the same options to mend it")
     return info
+
+
+def join_sets(folders: Sequence[str | Path]) -> dict[str, Any]:
+    """Take several finished sets for one, such as those made on several machines, each of its own text.
+
+    Args:
+        folders: their folders, each as `check_parts` takes it.
+
+    Returns:
+        "pairs", how many there are; "signals", as in `read_info`, mean and standard deviation being those of all pairs;
+        "parts" with the full path of each file.
+
+    Raises:
+        FileNotFoundError: if a folder holds no finished set.
+        ValueError: if a folder is named twice, a part is missing or changed, or the sets have different signals.
+    """
+    places = [Path(folder).resolve() for folder in folders]
+    if len(set(places)) < len(places):
+        raise ValueError(f"a set of pairs is named twice: {', '.join(map(str, folders))}")
+    records = [check_parts(folder) for folder in folders]
+    first = records[0]
+    for folder, record in zip(folders, records, strict=True):
+        if _kinds(record) != _kinds(first):
+            raise ValueError(
+                f"{folder} has the signals {', '.join(_kinds(record))}, but {folders[0]} has {', '.join(_kinds(first))} "
+                "(name and numbers each): only sets of the same signals can be joined"
+            )
+        if other := [name for name, model in record["models"].items() if model != first["models"].get(name)]:
+            warnings.warn(
+                f"{folder} and {folders[0]} name different models as {', '.join(other)}: signals of different models "
+                "are learnt as one",
+                stacklevel=2,
+            )
+    signals = []
+    for alike in zip(*(record["signals"] for record in records), strict=True):
+        moments = Moments.joined([(r["pairs"], s["mean"], s["std"]) for r, s in zip(records, alike, strict=True)])
+        signals.append({**alike[0], "mean": moments.mean.tolist(), "std": moments.std.tolist()})
+    parts = [
+        {**part, "file": str(place / part["file"])}
+        for place, record in zip(places, records, strict=True)
+        for part in record["parts"]
+    ]
+    return {"pairs": sum(record["pairs"] for record in records), "signals": signals, "parts": parts}
+
+
+def _kinds(record: dict[str, Any]) -> list[str]:
+    return [f"{signal['name']} ({signal['size']})" for signal in record["signals"]]
 
 
 @dataclass

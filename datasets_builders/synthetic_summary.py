@@ -42,13 +42,24 @@ class Moments:
 
     def add(self, block: np.ndarray) -> None:
         """Add rows, shape (n, size)."""
-        if not len(block):
-            return
+        if len(block):
+            mean = block.mean(axis=0)
+            self._join(len(block), mean, ((block - mean) ** 2).sum(axis=0))
+
+    @classmethod
+    def joined(cls, samples: Sequence[tuple[int, Sequence[float], Sequence[float]]]) -> Moments:
+        """Join samples of which count, means and standard deviations are known; at least one."""
+        moments = cls(len(samples[0][1]))
+        for count, mean, std in samples:
+            moments._join(count, np.asarray(mean), np.asarray(std) ** 2 * count)
+        return moments
+
+    def _join(self, added: int, mean: np.ndarray, squares: np.ndarray) -> None:
         # Chan, Golub and LeVeque (1979): joins the moments of two samples without loss of digits.
-        mean, count = block.mean(axis=0), self.count + len(block)
+        count = self.count + added
         step = mean - self.mean
-        self._squares += ((block - mean) ** 2).sum(axis=0) + step**2 * self.count * len(block) / count
-        self.mean = self.mean + step * len(block) / count
+        self._squares += squares + step**2 * self.count * added / count
+        self.mean = self.mean + step * added / count
         self.count = count
 
     @property

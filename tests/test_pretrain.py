@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from bleurt_repro import BleurtScorer
 from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
+from bleurt_repro.datasets_builders.synthetic_pairs import read_info
 from bleurt_repro.training.finetune import main as finetune
 from bleurt_repro.training.pretrain import hold_out, main
 from tests.conftest import make_tiny_scorer
@@ -57,6 +58,20 @@ def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, t
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_several_sets_are_learnt_as_one(pairs, tiny_teachers, tiny_scorer, tmp_path):
+    (tmp_path / "in.txt").write_text("\n".join(f"{sentence} Again." for sentence in SENTENCES[:3]))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=4, segments_per_part=8)
+    make_synthetic_pairs(str(tmp_path / "in.txt"), tmp_path / "more", config.with_options(**tiny_teachers.options()))
+    words = options(
+        {"--model": str(tiny_scorer), "--output_dir": str(tmp_path / "out")}, {**STEPS, "--max_steps": "1"}
+    )
+    main([*words, "--pairs", str(pairs), str(tmp_path / "more")])
+    data = json.loads((tmp_path / "out" / "results.json").read_text())["data"]
+    counts = [read_info(folder)["pairs"] for folder in (pairs, tmp_path / "more")]
+    assert data["train_pairs"] + data["validation_pairs"] == sum(counts)
+    assert data["pairs"]["folder"] == "pairs, more"
+
+
 def test_a_group_without_weight_and_a_signal_left_out_are_not_learnt(pairs, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     words = {
@@ -77,11 +92,12 @@ def test_a_group_without_weight_and_a_signal_left_out_are_not_learnt(pairs, tmp_
 
 
 def test_no_reference_is_on_both_sides():
-    rows = datasets.Dataset.from_dict({"segment_id": [1, 1, 2, 3, 3, 3, 4]})
+    # as two sets of one text have it: other numbers of segments, the same reference
+    rows = datasets.Dataset.from_dict({"reference": list("aabcccda"), "segment_id": [0, 0, 1, 2, 2, 2, 3, 0]})
     train, held = hold_out(rows, 2, seed=0)
-    assert len(set(held["segment_id"])) == 2
-    assert not set(train["segment_id"]) & set(held["segment_id"])
-    assert len(train) + len(held) == 7
+    assert len(set(held["reference"])) == 2
+    assert not set(train["reference"]) & set(held["reference"])
+    assert len(train) + len(held) == 8
     with pytest.raises(ValueError, match="validation_segments must be from 1 to 3 here, found 4"):
         hold_out(rows, 4, seed=0)
 

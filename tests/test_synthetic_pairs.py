@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 
+import numpy as np
 import pytest
-from datasets import load_dataset
+from datasets import concatenate_datasets, load_dataset
 
 from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
-from bleurt_repro.datasets_builders.synthetic_pairs import SyntheticPairs, read_info
+from bleurt_repro.datasets_builders.synthetic_pairs import SyntheticPairs, join_sets, read_info
 from tests.loopback_hub.fixture import hub, run_python  # noqa: F401
 from tests.tiny_teachers import SENTENCES
 
@@ -34,15 +36,52 @@ def test_load_dataset_and_the_builder_give_the_same_rows(folder, tmp_path):
     assert [len(loaded[0][item["name"]]) for item in builder.record["signals"]] == [1, 3, 3, 4, 3, 2]
 
 
-def test_two_folders_of_one_name_are_two_data_sets(folder, tmp_path, tiny_teachers):
+def test_two_folders_of_one_name_are_two_data_sets(folder, second, tmp_path):
     """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
-    (tmp_path / "in.txt").write_text("\n".join(SENTENCES[6:9]))
-    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
-    other = tmp_path / "pairs"
-    make_synthetic_pairs(str(tmp_path / "in.txt"), other, config.with_options(**tiny_teachers.options()))
+    other = shutil.copytree(second, tmp_path / folder.name)
     first, second = (load_dataset(str(path), split="train", cache_dir=str(tmp_path / "c")) for path in (folder, other))
     assert first.unique("reference") == SENTENCES[:6]
     assert second.unique("reference") == SENTENCES[6:9]
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory, tiny_teachers):
+    place = tmp_path_factory.mktemp("second")
+    (place / "in.txt").write_text("\n".join(SENTENCES[6:9]))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    make_synthetic_pairs(str(place / "in.txt"), place / "more", config.with_options(**tiny_teachers.options()))
+    return place / "more"
+
+
+def test_joined_sets_have_the_statistics_of_all_their_rows(folder, second):
+    joined = join_sets([folder, second])
+    rows = concatenate_datasets([load_dataset(str(path), split="train") for path in (folder, second)])
+    assert joined["pairs"] == len(rows) > read_info(folder)["pairs"]
+    assert len(load_dataset("parquet", data_files=[part["file"] for part in joined["parts"]], split="train")) == len(
+        rows
+    )
+    for signal in joined["signals"]:
+        values = np.asarray(rows[signal["name"]])
+        np.testing.assert_allclose(signal["mean"], values.mean(axis=0), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(signal["std"], values.std(axis=0), rtol=1e-9, atol=1e-12)
+    for one, signal in zip(join_sets([folder])["signals"], read_info(folder)["signals"], strict=True):
+        assert one == {**signal, "mean": pytest.approx(signal["mean"]), "std": pytest.approx(signal["std"])}
+
+
+def test_sets_that_do_not_go_together_are_refused_or_named(folder, second, tmp_path):
+    with pytest.raises(ValueError, match="named twice"):
+        join_sets([folder, folder])
+    other = tmp_path / "other"
+    shutil.copytree(second, other)
+    info = json.loads((second / "dataset_info.json").read_text())
+    info["models"]["BERTscore encoder"]["sha256"] = "0" * 12
+    (other / "dataset_info.json").write_text(json.dumps(info))
+    with pytest.warns(UserWarning, match="different models as BERTscore encoder"):
+        join_sets([folder, other])
+    info["signals"] = info["signals"][1:]
+    (other / "dataset_info.json").write_text(json.dumps(info))
+    with pytest.raises(ValueError, match=r"other has the signals rouge \(3\), .* only sets of the same signals"):
+        join_sets([folder, other])
 
 
 def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):

@@ -5,7 +5,8 @@
     bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT
     torchrun --nproc_per_node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
 
-ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made. OUT becomes
+ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made, or several such
+folders of the same signals. OUT becomes
 the checkpoint that `bleurt-repro finetune --model OUT` starts from, with results.json and curves.png beside it. A grid
 searches the weights of the groups of signals: see `gamma_grid`.
 """
@@ -29,7 +30,7 @@ class PairArguments:
     """What is trained, on which pairs."""
 
     model: str = field(metadata={"help": "Encoder: folder or Hub id."})
-    pairs: str = field(metadata={"help": "Synthetic pairs: folder that `bleurt-repro data synthetic` made."})
+    pairs: list[str] = field(metadata={"help": "Synthetic pairs: folders that `bleurt-repro data synthetic` made."})
     max_length: int = field(default=512, metadata={"help": "Most tokens of a pair, special tokens included."})
     validation_segments: int = field(
         default=1000, metadata={"help": "Segments whose pairs are held out to follow the losses."}
@@ -58,7 +59,7 @@ def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset
     """Part the pairs by their reference, so that no text trained on is validated on.
 
     Args:
-        pairs: with "segment_id".
+        pairs: with "reference"; by its text, since sets made apart number their segments alike.
         segments: how many segments to hold out.
         seed: of the choice.
 
@@ -70,11 +71,11 @@ def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset
     """
     import numpy as np
 
-    ids = np.asarray(pairs["segment_id"])
-    different = np.unique(ids)
-    if not 0 < segments < len(different):
-        raise ValueError(f"validation_segments must be from 1 to {len(different) - 1} here, found {segments}")
-    held = np.isin(ids, np.random.default_rng(seed).choice(different, segments, replace=False))
+    numbers: dict[str, int] = {}
+    segment = np.asarray([numbers.setdefault(reference, len(numbers)) for reference in pairs["reference"]])
+    if not 0 < segments < len(numbers):
+        raise ValueError(f"validation_segments must be from 1 to {len(numbers) - 1} here, found {segments}")
+    held = np.isin(segment, np.random.default_rng(seed).choice(len(numbers), segments, replace=False))
     return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
 
 
@@ -83,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
-    from bleurt_repro.datasets_builders.synthetic_pairs import check_parts
+    from bleurt_repro.datasets_builders.synthetic_pairs import join_sets
     from bleurt_repro.metric.checkpoints import find_checkpoint
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.inputs import PairCollator, encode_texts
@@ -100,7 +101,7 @@ def main(arguments: list[str] | None = None) -> None:
     check_output(args)
     set_seed(args.seed)
 
-    record = check_parts(data.pairs)
+    record = join_sets(data.pairs)
     tasks = read_tasks(record["signals"], data.leave_out)
     folder = find_checkpoint(data.model)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -110,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
     layout = Layout(max_length=longest, separators=separators_of(tokenizer))
 
     # By the files and not by the folder: `datasets` takes two folders of one name for the same data.
-    files = [str(Path(data.pairs) / part["file"]) for part in record["parts"]]
+    files = [part["file"] for part in record["parts"]]
     pairs = datasets.load_dataset("parquet", data_files=files, split="train")
     names = [task.name for task in tasks]
     train_pairs, held_pairs = (
@@ -137,7 +138,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:
     return {
-        "pairs": {"folder": Path(data.pairs).name, "parts": [part["sha256"] for part in record["parts"]]},
+        "pairs": {
+            "folder": ", ".join(Path(folder).name for folder in data.pairs),
+            "parts": [part["sha256"] for part in record["parts"]],
+        },
         "signals": [item["name"] for item in record["signals"] if item["name"] not in data.leave_out],
         "train_pairs": len(train),
         "validation_pairs": len(held),
