@@ -127,7 +127,7 @@ def experiment_sanity(
     checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint to judge; repeatable.")] = None,
     baselines: Annotated[list[str] | None, typer.Option(help="sentbleu, bleu or chrf++; repeatable.")] = None,
     pairs: Annotated[
-        str | None, typer.Option(help="Table of type, reference, better, worse; the project's own by default.")
+        str | None, typer.Option(help="Table of type, reference, better, worse; the project's own two by default.")
     ] = None,
     references: Annotated[
         str | None, typer.Option(help="Ratings, or one reference a line: check the extremes, too.")
@@ -136,13 +136,13 @@ def experiment_sanity(
     seed: Annotated[int, typer.Option(help="Of the sample and the candidates made for it.")] = 0,
 ) -> None:
     """Judge checkpoints and baselines on minimal pairs and at the extremes."""
-    from bleurt_repro.training.experiments import minimal_pairs, sanity, sanity_report
+    from bleurt_repro.training.experiments import sanity, sanity_report
 
     results = sanity.run(
         output=output,
         checkpoints=checkpoint or [],
         baselines=baselines or [],
-        pairs=pairs or minimal_pairs.TABLE,
+        pairs=pairs,
         references=references,
         most_references=most_references,
         seed=seed,

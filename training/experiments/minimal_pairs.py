@@ -1,7 +1,10 @@
-"""The table of minimal pairs: a reference, a candidate that conveys it, and one that contains a single error.
+"""Tables of two candidates for a reference: one conveys it, the other contains an error of a known type.
 
-The sentences are the project's own. In most rows the better candidate rewords the reference while the worse one stays
-near its words, so that counting shared words points the wrong way.
+Two tables of the project's own sentences ask two questions of the same references and the same better candidates:
+
+- minimal pairs: the worse candidate is the better one with the error in it. Does the metric see the error?
+- near copies: the worse candidate is the reference with the error in it, so that counting shared words points the wrong
+  way in most rows. Does the metric see the error where the words speak for it?
 """
 
 from __future__ import annotations
@@ -12,7 +15,10 @@ from typing import Any, NamedTuple
 
 from bleurt_repro.training.experiments.baselines import BASELINES, Scored
 
-TABLE = Path(__file__).with_name("minimal_pairs.tsv")
+TABLES = {
+    "minimal_pairs": Path(__file__).with_name("minimal_pairs.tsv"),
+    "near_copies": Path(__file__).with_name("near_copies.tsv"),
+}
 COLUMNS = ("type", "reference", "better", "worse")
 TYPES = (
     "negation",
@@ -40,11 +46,11 @@ class MinimalPair(NamedTuple):
     worse: str
 
 
-def read_minimal_pairs(path: str | Path = TABLE) -> list[MinimalPair]:
-    """Read a table of minimal pairs.
+def read_minimal_pairs(path: str | Path) -> list[MinimalPair]:
+    """Read a table of pairs.
 
     Args:
-        path: a file with the columns `COLUMNS`, in any form that `read_records` reads; by default the project's own.
+        path: a file with the columns `COLUMNS`, in any form that `read_records` reads.
 
     Raises:
         FileNotFoundError: if there is no such file.

@@ -23,7 +23,8 @@ from bleurt_repro.training.experiments.extremes import (
 )
 from bleurt_repro.training.experiments.minimal_pairs import (
     OVERALL,
-    TABLE,
+    TABLES,
+    MinimalPair,
     count_by_type,
     prefer,
     read_minimal_pairs,
@@ -41,7 +42,7 @@ def run(
     output: str | Path,
     checkpoints: Sequence[str] = (),
     baselines: Sequence[str] = (),
-    pairs: str | Path = TABLE,
+    pairs: str | Path | None = None,
     references: str | None = None,
     most_references: int = MOST_REFERENCES,
     seed: int = 0,
@@ -53,7 +54,7 @@ def run(
         output: the folder to write to.
         checkpoints: as `BleurtScorer` takes them; none that reads sources.
         baselines: keys of `BASELINES`.
-        pairs: the table of minimal pairs; by default the project's own.
+        pairs: a table of pairs; by default the project's own, `TABLES`.
         references: ratings, or text of one reference a line, for the checks at the extremes; without it they are not
             made.
         most_references: how many references to sample for them.
@@ -73,18 +74,19 @@ def run(
         raise ValueError(f"unknown baselines {', '.join(unknown)}: known are {', '.join(BASELINES)}")
     if most_references < 1:
         raise ValueError(f"the sample of references must be of at least 1, found {most_references}")
-    table = read_minimal_pairs(pairs)
+    files = {Path(pairs).stem: Path(pairs)} if pairs else TABLES
+    tables = {name: read_minimal_pairs(path) for name, path in files.items()}
     extremes = make_extremes(read_references(references), most_references, seed) if references else None
     metrics = [("checkpoint", name) for name in checkpoints] + [("baseline", name) for name in baselines]
     rows, failures = [], []
     for kind, name in metrics:
-        row, judged = _judge(kind, name, table, extremes, scorer_options or {})
+        row, judged = _judge(kind, name, tables, extremes, scorer_options or {})
         rows.append(row)
         failures += [{"metric": name, **pair} for pair in judged if not pair["right"]]
     results = {
         "experiment": "sanity",
         "command": _command(checkpoints, baselines, pairs, references, most_references, seed),
-        **_provenance(pairs, len(table), references, seed),
+        **_provenance(files, tables, references, seed),
         "bars": {OVERALL: OVERALL_BAR, "type": TYPE_BAR},
         "rows": rows,
     }
@@ -93,15 +95,23 @@ def run(
 
 
 def _judge(
-    kind: str, name: str, table: Sequence[Any], extremes: Extremes | None, options: dict[str, Any]
+    kind: str,
+    name: str,
+    tables: dict[str, list[MinimalPair]],
+    extremes: Extremes | None,
+    options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     score = score_function(kind, name, options)
-    judged, signature = prefer(table, score)
-    shares = count_by_type(judged)
-    row = {"name": name, "kind": kind, "signature": signature, "shares": shares, "below": below_bars(shares)}
+    row: dict[str, Any] = {"name": name, "kind": kind, "signature": "", "tables": {}}
+    all_judged = []
+    for table, pairs in tables.items():
+        judged, row["signature"] = prefer(pairs, score)
+        shares = count_by_type(judged)
+        row["tables"][table] = {"shares": shares, "below": below_bars(shares)}
+        all_judged += [{"table": table, **pair} for pair in judged]
     if extremes:
         row["extremes"] = measure_extremes(extremes, score)
-    return row, judged
+    return row, all_judged
 
 
 def below_bars(shares: dict[str, dict[str, Any]]) -> list[str]:
@@ -115,12 +125,17 @@ def below_bars(shares: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
-def _provenance(pairs: str | Path, count: int, references: str | None, seed: int) -> dict[str, Any]:
+def _provenance(
+    files: dict[str, Path], tables: dict[str, list[MinimalPair]], references: str | None, seed: int
+) -> dict[str, Any]:
     from bleurt_repro import __version__
     from bleurt_repro.metric.signature import file_hash
 
     known: dict[str, Any] = {
-        "data": {"file": Path(pairs).name, "sha256": file_hash(Path(pairs)).hex(), "pairs": count},
+        "data": {
+            name: {"file": path.name, "sha256": file_hash(path).hex(), "pairs": len(tables[name])}
+            for name, path in files.items()
+        },
         "confidence": 0.95,
         "version": __version__,
     }
@@ -133,7 +148,7 @@ def _provenance(pairs: str | Path, count: int, references: str | None, seed: int
 def _command(
     checkpoints: Sequence[str],
     baselines: Sequence[str],
-    pairs: str | Path,
+    pairs: str | Path | None,
     references: str | None,
     most_references: int,
     seed: int,
@@ -142,7 +157,7 @@ def _command(
     words = ["bleurt-repro experiment sanity"]
     words += [f"--checkpoint {name if not Path(name).is_dir() else Path(name).resolve().name}" for name in checkpoints]
     words += [f"--baselines {name}" for name in baselines]
-    words += [f"--pairs {Path(pairs).name}"] if Path(pairs) != TABLE else []
+    words += [f"--pairs {Path(pairs).name}"] if pairs else []
     if references:
         words.append(f"--references {Path(references).name} --most-references {most_references} --seed {seed}")
     return " ".join([*words, "--output OUT"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ from bleurt_repro.training.curves import COLOURS
 from bleurt_repro.training.experiments.extremes import EMPTY, RATED, UNRELATED
 from bleurt_repro.training.experiments.minimal_pairs import COLUMNS, OVERALL
 
-FAILURE_COLUMNS = ("metric", *COLUMNS, "score_better", "score_worse")
+FAILURE_COLUMNS = ("metric", "table", *COLUMNS, "score_better", "score_worse")
 MARKERS = "osD^vPX*"
+QUESTIONS = {
+    "minimal_pairs": "against itself with an error in it",
+    "near_copies": "against the reference with an error in it, whose words are nearer",
+}
 
 
 def write_report(folder: Path, results: dict[str, Any], failures: list[dict[str, Any]]) -> None:
@@ -38,26 +43,37 @@ def write_report(folder: Path, results: dict[str, Any], failures: list[dict[str,
 
 def draw_table(results: dict[str, Any]) -> str:
     """Draw the Markdown tables of a results file: shares in percent with intervals, a column a metric."""
-    import pandas
 
     rows = results["rows"]
-    columns = {row["name"]: {name: _share(figure) for name, figure in row["shares"].items()} for row in rows}
-    counts = {name: str(figure["n"]) for name, figure in rows[0]["shares"].items()}
-    table = pandas.DataFrame({"pairs": counts, **columns}).rename(index=_words)
     bars = {name: f"{100 * bar:.0f} %" for name, bar in results["bars"].items()}
     parts = [
-        "Pairs in which the better candidate scores higher, in percent [95 % interval]; a tie counts as wrong.\n",
-        table.to_markdown(disable_numparse=True) + "\n",
-        f"Bars: {bars[OVERALL]} overall and {bars['type']} of each type.\n{''.join(map(_verdict, rows))}",
+        "Pairs in which the better candidate scores higher, in percent [95 % interval]; a tie counts as wrong. "
+        f"Bars: {bars[OVERALL]} overall and {bars['type']} of each type.\n"
     ]
+    for table in results["data"]:
+        parts += _table_parts(table, rows)
     if "extremes" in rows[0]:
         parts += _extremes_parts(results)
     parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in rows))
     return "\n".join(parts)
 
 
+def _table_parts(table: str, rows: list[dict[str, Any]]) -> list[str]:
+    import pandas
+
+    shares = {row["name"]: row["tables"][table]["shares"] for row in rows}
+    columns = {name: {kind: _share(figure) for kind, figure in found.items()} for name, found in shares.items()}
+    counts = {kind: str(figure["n"]) for kind, figure in next(iter(shares.values())).items()}
+    drawn = pandas.DataFrame({"pairs": counts, **columns}).rename(index=_words)
+    return [
+        f"**{_title(table)}**\n",
+        drawn.to_markdown(disable_numparse=True) + "\n",
+        "".join(_verdict(row["name"], row["tables"][table]) for row in rows),
+    ]
+
+
 def draw_plot(results: dict[str, Any], form: str) -> bytes:
-    """Draw the shares with their intervals, a row a type and a mark a metric, and the two bars as lines.
+    """Draw the shares with their intervals: a panel a table, a row a type, a mark a metric, and the two bars as lines.
 
     Args:
         results: of the experiment.
@@ -66,29 +82,35 @@ def draw_plot(results: dict[str, Any], form: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    rows = results["rows"]
-    names = list(rows[0]["shares"])
-    figure = Figure(figsize=(7, 1.4 + 0.42 * len(names)), layout="constrained")
-    axes = figure.add_subplot()
-    for i, row in enumerate(rows):
-        shift = 0.6 * ((i + 0.5) / len(rows) - 0.5)
-        _draw_metric(axes, row, [place + shift for place in range(len(names))], i)
-    for bar, style, title in (("type", ":", "each type"), (OVERALL, "--", "overall")):
-        share = 100 * results["bars"][bar]
-        axes.axvline(share, linestyle=style, color="#444444", linewidth=1, label=f"bar {title}, {share:.0f} %")
-    axes.set_yticks(range(len(names)), [f"{_words(n)} ({rows[0]['shares'][n]['n']})" for n in names])
-    axes.invert_yaxis()
-    axes.set(xlim=(-2, 102), xlabel="better candidate scores higher, % of pairs (95 % interval)")
-    axes.grid(axis="x", alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    rows, tables = results["rows"], list(results["data"])
+    kinds = [list(rows[0]["tables"][table]["shares"]) for table in tables]
+    height = 1.4 + 0.42 * max(map(len, kinds))
+    figure = Figure(figsize=(2.5 + 4.5 * len(tables), height), layout="constrained")
+    panels = figure.subplots(1, len(tables), squeeze=False)[0]
+    for table, names, axes in zip(tables, kinds, panels, strict=True):
+        counts = rows[0]["tables"][table]["shares"]
+        for i, row in enumerate(rows):
+            shift = 0.6 * ((i + 0.5) / len(rows) - 0.5)
+            shares = list(row["tables"][table]["shares"].values())
+            _draw_metric(axes, row["name"], shares, [place + shift for place in range(len(names))], i)
+        for bar, style, title in (("type", ":", "each type"), (OVERALL, "--", "overall")):
+            share = 100 * results["bars"][bar]
+            axes.axvline(share, linestyle=style, color="#444444", linewidth=1, label=f"bar {title}, {share:.0f} %")
+        axes.set_yticks(range(len(names)), [f"{_words(n)} ({counts[n]['n']})" for n in names])
+        axes.invert_yaxis()
+        axes.set(xlim=(-2, 102), xlabel="better candidate higher, % (95 % interval)")
+        axes.set_title(textwrap.fill(_title(table), 46), fontsize=9)
+        axes.grid(axis="x", alpha=0.3)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9
+    )
     stream = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "sanity"}):  # the same results give the same file
         figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
     return stream.getvalue()
 
 
-def _draw_metric(axes: Any, row: dict[str, Any], places: list[float], i: int) -> None:
-    figures = list(row["shares"].values())
+def _draw_metric(axes: Any, name: str, figures: list[dict[str, Any]], places: list[float], i: int) -> None:
     shares = [100 * figure["share"] for figure in figures]
     ends = [
         [max(100 * (figure["share"] - figure["low"]), 0) for figure in figures],
@@ -103,7 +125,7 @@ def _draw_metric(axes: Any, row: dict[str, Any], places: list[float], i: int) ->
         markersize=5,
         linewidth=1,
         capsize=2,
-        label=row["name"],
+        label=name,
     )
 
 
@@ -130,9 +152,14 @@ def _extremes_parts(results: dict[str, Any]) -> list[str]:
     ]
 
 
-def _verdict(row: dict[str, Any]) -> str:
-    below = ", ".join(f"{_words(name)} {100 * row['shares'][name]['share']:.0f}" for name in row["below"])
-    return f"- {row['name']}: {'below in ' + below if below else 'reaches all'}\n"
+def _verdict(name: str, found: dict[str, Any]) -> str:
+    below = ", ".join(f"{_words(kind)} {100 * found['shares'][kind]['share']:.0f}" for kind in found["below"])
+    return f"- {name}: {'below in ' + below if below else 'reaches all'}\n"
+
+
+def _title(table: str) -> str:
+    name = _words(table).capitalize()
+    return f"{name}: the better candidate {QUESTIONS[table]}" if table in QUESTIONS else name
 
 
 def _share(figure: dict[str, Any]) -> str:
