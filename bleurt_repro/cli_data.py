@@ -131,6 +131,7 @@ def data_contrasts(
     ratings: Annotated[str | None, typer.Option(help="Ratings whose best candidates are altered, too.")] = None,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
     reordered: Annotated[float, typer.Option(help="Share of draws that put a sentence in another order.")] = 0.3,
+    mirrored: Annotated[float, typer.Option(help="Share of altered texts that are shown as references, too.")] = 0.5,
     leave_out: Annotated[
         list[str] | None, typer.Option(help="Beginning of the name of a source to pass over; repeatable.")
     ] = None,
@@ -138,7 +139,7 @@ def data_contrasts(
     """Make pairs of the same meaning in other words, and near copies of another meaning, from parallel text."""
     from bleurt_repro.datasets_builders.contrast_pairs import contrast_file
 
-    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, leave_out or ()))
+    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, leave_out or ()))
 
 
 def _print_counts(counts: dict[str, int]) -> None:

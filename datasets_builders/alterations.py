@@ -141,6 +141,27 @@ def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
     return _swap_pronouns(text)
 
 
+def alter_alike(text: str, altered: str, other: str) -> str | None:
+    """Alter another text as one was: "Tom was seen by Ann." as "Ann saw Tom." became "Tom saw Ann.".
+
+    Args:
+        text: the first, before.
+        altered: the first, with words put in the place of others, one for one.
+        other: a text that has all words which were replaced.
+
+    Returns:
+        the other text with the same words replaced; None if it lacks one of them, or if more than words were replaced.
+    """
+    before, after = WORD.findall(text), WORD.findall(altered)
+    if len(before) != len(after) or WORD.split(text) != WORD.split(altered):
+        return None
+    changes = {(one, two) for one, two in zip(before, after, strict=True) if one != two}
+    new = dict(changes)
+    if not new or len(new) < len(changes) or not set(new) <= set(WORD.findall(other)):
+        return None
+    return WORD.sub(lambda place: new.get(place.group(), place.group()), other)
+
+
 def make_passive(text: str) -> str | None:
     """Say a sentence of who did what to whom in the passive: "Mary was seen by Tom." for "Tom saw Mary."."""
     found = _ACTIVE.fullmatch(text)

@@ -25,6 +25,7 @@ import numpy as np
 
 from bleurt_repro.datasets_builders.alterations import (
     WORD,
+    alter_alike,
     change_name,
     change_negation,
     change_number,
@@ -50,6 +51,7 @@ CHANGED, PARTLY = 1.0, 0.7
 JOINED_WEIGHT = 0.75
 JOINED_SHARE = 0.35
 REORDERED_SHARE = 0.3
+MIRRORED_SHARE = 0.5
 MOST_JOINED = 4
 FORM_SHARE = 0.15
 UNRELATED_SHARE = 0.05
@@ -73,6 +75,7 @@ def make_contrasts(
     rated: Sequence[tuple[str, str, float]] = (),
     seed: int = 0,
     reordered: float = REORDERED_SHARE,
+    mirrored: float = MIRRORED_SHARE,
 ) -> list[Contrast]:
     """Make contrast pairs.
 
@@ -84,18 +87,22 @@ def make_contrasts(
         seed: of all that is drawn.
         reordered: how often, of all draws, a sentence is put in another order by rule (passive, moved phrase) and shown
             against copies in which two of its words have changed places.
+        mirrored: how often an altered text is shown as the reference, too: against a candidate altered alike, which says the
+            same, and against one that is not. Altered texts are often odd ("the air wowed the crowd"), and a model that sees
+            them on one side alone learns what is odd, not what differs.
 
     Returns:
         rows of "reference", "candidate", "score" and "system", which says what kind each is ("contrast: number").
 
     Raises:
-        ValueError: if no two different sentences share a translation, `pairs` is not positive, or `reordered` is no share.
+        ValueError: if no two different sentences share a translation, `pairs` is not positive, or a share is none.
     """
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
-    if not 0 <= reordered <= 1:
-        raise ValueError(f"the share of reordered draws must be from 0 to 1, found {reordered}")
-    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered)
+    for name, share in (("reordered draws", reordered), ("mirrored alterations", mirrored)):
+        if not 0 <= share <= 1:
+            raise ValueError(f"the share of {name} must be from 0 to 1, found {share}")
+    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered, mirrored)
     made: list[Contrast] = []
     while len(made) < pairs:
         made += maker.make(random)
@@ -109,6 +116,7 @@ def contrast_file(
     ratings: str | Path | None = None,
     seed: int = 0,
     reordered: float = REORDERED_SHARE,
+    mirrored: float = MIRRORED_SHARE,
     leave_out: Sequence[str] = (),
 ) -> dict[str, int]:
     """Write contrast pairs as JSON lines.
@@ -119,7 +127,7 @@ def contrast_file(
         output: file to write.
         pairs: of `make_contrasts`.
         ratings: file of ratings, as `rating_records` reads it, whose best candidates join in.
-        seed, reordered: of `make_contrasts`.
+        seed, reordered, mirrored: of `make_contrasts`.
         leave_out: of `read_sentences`.
 
     Returns:
@@ -138,7 +146,7 @@ def contrast_file(
         rows = rating_records(ratings)
         good = np.quantile([row["score"] for row in rows], GOOD_QUANTILE)
         rated = [(row["reference"], row["candidate"], row["score"]) for row in rows if row["score"] >= good]
-    made = make_contrasts(sentences, pairs, rated, seed, reordered)
+    made = make_contrasts(sentences, pairs, rated, seed, reordered, mirrored)
     write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made))
     return dict(Counter(row["system"] for row in made))
 
@@ -174,7 +182,11 @@ class _Maker:
     """Draws two texts of the same meaning, and makes contrasts of them."""
 
     def __init__(
-        self, sentences: list[tuple[str, str]], rated: Sequence[tuple[str, str, float]], reordered_share: float
+        self,
+        sentences: list[tuple[str, str]],
+        rated: Sequence[tuple[str, str, float]],
+        reordered_share: float,
+        mirrored_share: float,
     ) -> None:
         self.same = same_meaning(sentences)
         if not self.same:
@@ -187,7 +199,7 @@ class _Maker:
         counts = Counter(name for text in self.others for name in names_in(text) if name.lower() not in words)
         self.names = sorted(name for name, count in counts.items() if count > 1)
         self.known = known = frozenset(self.names)
-        self.reordered_share = reordered_share
+        self.reordered_share, self.mirrored_share = reordered_share, mirrored_share
         if reordered_share:
             passive = [(text, other) for text in self.others if (other := make_passive(text))]
             moved = [(text, other) for text in self.others if (other := move_phrase(text, known))]
@@ -229,7 +241,7 @@ class _Maker:
             made.append(_row(texts[0], self.draw(self.others, random), UNRELATED, "unrelated"))
         # Alike words are no sign of an error, nor of its absence: of the altered texts half are near copies.
         for side in sides:
-            made += self.alter(pairs, side, worths[side], random)
+            made += self.alter(pairs, side, worths, random)
         return made
 
     def reorder(self, random: Random) -> list[Contrast]:
@@ -241,23 +253,41 @@ class _Maker:
             swapped = swap_roles(text, self.known, random)
             if swapped is not None and swapped not in (reference, other):
                 made.append(_row(reference, swapped, worth - CHANGED, "roles"))
+                if text is other and self.mirrors(random) and (alike := alter_alike(other, swapped, reference)):
+                    made.append(_row(alike, swapped, SAME, "mirrored"))
+                    made.append(_row(alike, other, SAME - CHANGED, "roles"))
         return made
 
-    def alter(self, pairs: list[tuple[str, str]], side: int, worth: float, random: Random) -> list[Contrast]:
-        at = int(random.integers(len(pairs)))
+    def mirrors(self, random: Random) -> bool:
+        return bool(self.mirrored_share) and random.random() < self.mirrored_share
+
+    def alter(
+        self, pairs: list[tuple[str, str]], side: int, worths: tuple[float, float], random: Random
+    ) -> list[Contrast]:
+        worth, at = worths[side], int(random.integers(len(pairs)))
         kinds = [*random.permutation(_RARE), *random.permutation(list(self.alterations))]
         for kind in kinds if random.random() < 0.5 else random.permutation(list(self.alterations)):
             loss, change = self.alterations[kind]
             altered = change(pairs[at][side], random)
             if altered is None or not altered.strip() or altered in pairs[at]:
                 continue
-            texts = [altered if i == at else pair[side] for i, pair in enumerate(pairs)]
-            score = worth - (loss if len(pairs) == 1 else JOINED_WEIGHT * loss)
-            return [_row(" ".join(one for one, _ in pairs), " ".join(texts), score, kind)]
+            loss *= 1 if len(pairs) == 1 else JOINED_WEIGHT
+            made = [_row(_joined(pairs, 0), _joined(pairs, side, at, altered), worth - loss, kind)]
+            alike = alter_alike(pairs[at][side], altered, pairs[at][1 - side]) if self.mirrors(random) else None
+            if alike is not None:
+                reference, candidate = (altered, alike) if side == 0 else (alike, altered)
+                reference, both = _joined(pairs, 0, at, reference), worths[1]
+                made.append(_row(reference, _joined(pairs, 1, at, candidate), both, "mirrored"))
+                made.append(_row(reference, _joined(pairs, 1), both - loss, kind))
+            return made
         return []
 
     def neighbour(self, text: str, random: Random) -> str | None:
         return self.draw(found, random) if (found := self.neighbours.get(text)) else None
+
+
+def _joined(pairs: Sequence[tuple[str, str]], side: int, at: int = -1, instead: str = "") -> str:
+    return " ".join(instead if i == at else pair[side] for i, pair in enumerate(pairs))
 
 
 def same_meaning(sentences: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -95,14 +95,18 @@ def test_longer_texts_are_the_mean_of_their_parts(files):
     assert kinds == {"whole", "reordered", "missing", "strange"}
 
 
-def test_the_last_pass_adds_both_extremes(files, tmp_path):
+def test_the_last_pass_adds_both_extremes_and_further_contrasts(files, tmp_path):
     recipe("ship_training_set.py")["main"](**files, joined=0)
-    recipe("ship_last_pass.py")["main"](files["output"], tmp_path / "last.jsonl", number=5, extremes=3)
+    recipe("ship_last_pass.py")["main"](
+        files["output"], tmp_path / "last.jsonl", number=5, identical=3, empty=4, contrasts=files["contrasts"]
+    )
     rows = read(tmp_path / "last.jsonl")
-    assert len(rows) == 5 + 3 + 3
+    contrasts = read(files["contrasts"])
+    assert len(rows) == 5 + 3 + 4 + len(contrasts)
     assert all(row["candidate"] == row["reference"] and row["score"] == 1.4 for row in rows[5:8])
-    assert all(row["candidate"] == "" and row["score"] == -1.9 for row in rows[8:])
+    assert all(row["candidate"] == "" and row["score"] == -1.9 for row in rows[8:12])
     assert len({row["reference"] for row in rows[5:8]}) == 3
+    assert [row["candidate"] for row in rows[12:]] == [row["candidate"] for row in contrasts]
 
 
 def test_pairs_to_label_are_taken_once_and_not_if_rated():

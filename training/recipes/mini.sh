@@ -92,7 +92,7 @@ for seed in 0 1; do  # one for the first scorer, one for the last
     [ -f "$ship/anchored-$seed.jsonl" ] || bleurt-repro data anchors --ratings "$ship/ratings.jsonl" --share 0.15 \
         --seed $seed --output "$ship/anchored-$seed.jsonl"
     [ -f "$ship/contrasts-$seed.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
-        --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --ratings "$ship/ratings.jsonl" \
+        --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --mirrored 0 --ratings "$ship/ratings.jsonl" \
         --pairs 32000 --seed $seed --output "$ship/contrasts-$seed.jsonl"
 done
 cat "$ship/anchored-0.jsonl" "$ship/contrasts-0.jsonl" >"$ship/train-first.jsonl"
