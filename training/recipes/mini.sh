@@ -4,7 +4,8 @@
 #   DATA=folder WORK=folder sh mini.sh
 #
 # DATA holds wiki.tsv.gz (text in column 3), en-fr.tsv.gz and en-de.tsv.gz (source, split, english, target), nli.tsv.gz
-# (source, split, label, premise, hypothesis), and wmt/ as `bleurt-repro data wmt --data-dir` reads it; see docs/how-to.
+# (source, split, label, premise, hypothesis), wmt/ as `bleurt-repro data wmt --data-dir` reads it, and webnlg/ as
+# `bleurt-repro experiment webnlg --data` does; see docs/how-to.
 # Everything goes to WORK. Stop it whenever you like and start it again: each step goes on where it was, or is passed over
 # when its results are there. Settings below can be given from outside in the same way as DATA and WORK.
 set -eu
@@ -14,9 +15,19 @@ WORK=${WORK:?give the folder to work in, WORK=...}
 ENCODER=${ENCODER:-sentence-transformers/all-MiniLM-L6-v2}
 SEGMENTS=${SEGMENTS:-12000}   # about 3.8 pairs each
 SHARDS=${SHARDS:-2}           # processes that make pairs side by side
-PROCESSES=${PROCESSES:-2}     # processes that pre-train together
+PROCESSES=${PROCESSES:-2}     # processes that pre-train together; fine-tunings run two side by side
 SEEDS=${SEEDS:-1 2 3}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+# tune FOLDER OPTIONS...: fine-tune into a folder, unless that is done; what it prints goes to a log beside it
+tune() {
+    folder=$1
+    shift
+    [ -f "$folder/results.json" ] || bleurt-repro finetune --config finetune_mini "$@" --output_dir "$folder" --resume \
+        >>"$folder.log" 2>&1 || { echo "mini.sh: fine-tuning failed, see $folder.log" >&2; return 1; }
+}
+# finished PROCESSES...: wait for them all, and stop if one failed
+finished() { for process in "$@"; do wait "$process"; done; }
 
 teachers=$WORK/teachers
 mkdir -p "$teachers"
@@ -38,17 +49,19 @@ mkdir -p "$teachers"
     --output_dir "$teachers/entailment" --resume
 
 # 2. Synthetic pairs (docs/how-to/make-synthetic-pairs.md)
-shard=0
-running=
-while [ "$shard" -lt "$SHARDS" ]; do
-    bleurt-repro data synthetic --input "$DATA/wiki.tsv.gz" --column 3 --config small --max-segments "$SEGMENTS" \
-        --masked-lm "$teachers/masked_lm" --translator "$teachers/translator" \
-        --entailment-model "$teachers/entailment" --bertscore-model "$ENCODER" \
-        --output "$WORK/pairs" --num-shards "$SHARDS" --shard-index "$shard" >"$WORK/pairs-$shard.log" 2>&1 &
-    running="$running $!"
-    shard=$((shard + 1))
-done
-for process in $running; do wait "$process"; done
+if [ ! -f "$WORK/pairs/dataset_info.json" ]; then
+    shard=0
+    running=
+    while [ "$shard" -lt "$SHARDS" ]; do
+        bleurt-repro data synthetic --input "$DATA/wiki.tsv.gz" --column 3 --config small --max-segments "$SEGMENTS" \
+            --masked-lm "$teachers/masked_lm" --translator "$teachers/translator" \
+            --entailment-model "$teachers/entailment" --bertscore-model "$ENCODER" \
+            --output "$WORK/pairs" --num-shards "$SHARDS" --shard-index "$shard" >"$WORK/pairs-$shard.log" 2>&1 &
+        running="$running $!"
+        shard=$((shard + 1))
+    done
+    finished $running
+fi
 
 # 3. Pre-training on all signals
 [ -f "$WORK/pretrained/results.json" ] || torchrun --nproc_per_node "$PROCESSES" -m bleurt_repro.training.pretrain \
@@ -56,15 +69,19 @@ for process in $running; do wait "$process"; done
 
 # 4. Protocol models: trained on the ratings of 2015-16, tested on 2017, with and without pre-training
 [ -d "$WORK/wmt2017" ] || bleurt-repro data wmt --config-name 2017 --data-dir "$DATA/wmt" --output "$WORK/wmt2017"
+mkdir -p "$WORK/protocol17"
+set --
 for seed in $SEEDS; do
+    running=
     for start in bare pretrained; do
         model=$WORK/pretrained
         [ $start = pretrained ] || model=$ENCODER
-        [ -f "$WORK/protocol17/$start-$seed/results.json" ] || bleurt-repro finetune --config finetune_mini \
-            --model "$model" --train_file "$WORK/wmt2017/train.jsonl" --seed "$seed" \
-            --validation_file "$WORK/wmt2017/validation.jsonl" --output_dir "$WORK/protocol17/$start-$seed" --resume
+        tune "$WORK/protocol17/$start-$seed" --model "$model" --seed "$seed" --train_file "$WORK/wmt2017/train.jsonl" \
+            --validation_file "$WORK/wmt2017/validation.jsonl" &
+        running="$running $!"
         set -- "$@" --checkpoint "$WORK/protocol17/$start-$seed"
     done
+    finished $running
 done
 [ -f "$WORK/protocol17/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" "$@" \
     --title "WMT 2017, to English" --output "$WORK/protocol17"
@@ -75,16 +92,12 @@ recipes=$(dirname "$0")
 ship=$WORK/embedded
 mkdir -p "$ship"
 [ -d "$WORK/wmt2018" ] || bleurt-repro data wmt --config-name 2018 --data-dir "$DATA/wmt" --output "$WORK/wmt2018"
-for start in encoder entailment pretrained; do
-    case $start in
-        encoder) model=$ENCODER ;;
-        entailment) model=$teachers/entailment ;;
-        pretrained) model=$WORK/pretrained ;;
-    esac
-    [ -f "$ship/from-$start/results.json" ] || bleurt-repro finetune --config finetune_mini --model "$model" \
-        --train_file "$WORK/wmt2018/train.jsonl" --validation_file "$WORK/wmt2018/validation.jsonl" \
-        --output_dir "$ship/from-$start" --resume
-done
+ratings=$WORK/wmt2018/train.jsonl
+validation=$WORK/wmt2018/validation.jsonl
+tune "$ship/from-encoder" --model "$ENCODER" --train_file "$ratings" --validation_file "$validation" &
+running=$!
+tune "$ship/from-entailment" --model "$teachers/entailment" --train_file "$ratings" --validation_file "$validation" &
+finished $running $!
 [ -d "$ship/mean" ] || bleurt-repro average "$ship/from-encoder" "$ship/from-entailment" --dtype float16 --output "$ship/mean"
 [ -f "$ship/ratings.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --output "$ship/ratings.jsonl" \
     --held-out "$ship/held_out.jsonl"
@@ -92,13 +105,15 @@ for seed in 0 1; do  # one for the first scorer, one for the last
     [ -f "$ship/anchored-$seed.jsonl" ] || bleurt-repro data anchors --ratings "$ship/ratings.jsonl" --share 0.15 \
         --seed $seed --output "$ship/anchored-$seed.jsonl"
     [ -f "$ship/contrasts-$seed.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
-        --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --mirrored 0 --ratings "$ship/ratings.jsonl" \
+        --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --ratings "$ship/ratings.jsonl" \
         --pairs 32000 --seed $seed --output "$ship/contrasts-$seed.jsonl"
 done
 cat "$ship/anchored-0.jsonl" "$ship/contrasts-0.jsonl" >"$ship/train-first.jsonl"
-[ -f "$ship/first/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
-    --max_length 256 --model "$ship/mean" --train_file "$ship/train-first.jsonl" \
-    --validation_file "$WORK/wmt2018/validation.jsonl" --output_dir "$ship/first" --resume
+tune "$ship/first" --num_train_epochs 1 --max_length 256 --model "$ship/mean" --train_file "$ship/train-first.jsonl" \
+    --validation_file "$validation" &
+running=$!
+tune "$ship/from-pretrained" --model "$WORK/pretrained" --train_file "$ratings" --validation_file "$validation" &
+finished $running $!
 
 # 6. The embedded checkpoint: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer
 #    texts, anchors and contrasts; the mean of two such runs, and then of that before and after a short last pass
@@ -110,22 +125,27 @@ bleurt-repro data pseudo-labels --input "$ship/triples.jsonl" --dropping-rate 0 
 python "$recipes/ship_training_set.py" --anchored "$ship/anchored-1.jsonl" --labels "$ship/labels/train.jsonl" \
     --contrasts "$ship/contrasts-1.jsonl" --output "$ship/train.jsonl"
 seed=0
+running=
 for start in from-pretrained first; do
     seed=$((seed + 1))
-    [ -f "$ship/stage2-$start/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
-        --max_length 256 --model "$ship/$start" --seed $seed --train_file "$ship/train.jsonl" \
-        --validation_file "$WORK/wmt2018/validation.jsonl" --output_dir "$ship/stage2-$start" --resume
+    tune "$ship/stage2-$start" --num_train_epochs 1 --max_length 256 --model "$ship/$start" --seed $seed \
+        --train_file "$ship/train.jsonl" --validation_file "$validation" &
+    running="$running $!"
 done
+finished $running
 [ -d "$ship/stage2" ] || bleurt-repro average "$ship/stage2-from-pretrained" "$ship/stage2-first" --output "$ship/stage2"
-python "$recipes/ship_last_pass.py" --train "$ship/train.jsonl" --output "$ship/last.jsonl"
-[ -f "$ship/last/results.json" ] || bleurt-repro finetune --config finetune_mini --num_train_epochs 1 \
-    --learning_rate 3e-5 --max_length 256 --model "$ship/stage2" --train_file "$ship/last.jsonl" \
-    --validation_file "$WORK/wmt2018/validation.jsonl" --export_dtype float16 --output_dir "$ship/last" --resume
+python "$recipes/ship_last_pass.py" --train "$ship/train.jsonl" --empty 4000 --output "$ship/last.jsonl"
+tune "$ship/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --model "$ship/stage2" \
+    --train_file "$ship/last.jsonl" --validation_file "$validation" --export_dtype float16
 [ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$ship/stage2" "$ship/last" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
-bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$WORK/wmt2018/validation.jsonl"
+bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
+
+# 7. What it knows, agreement with ratings of references it has not seen, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \
-    --baselines sentbleu chrf++ "bertscore:$ENCODER" --resamples 200 --output "$ship/agreement" \
+    --baselines sentbleu chrf++ "bertscore:$ENCODER" --by lp --resamples 200 --output "$ship/agreement" \
     --title "WMT 2018, to English, references not trained on"
+bleurt-repro experiment webnlg --data "$DATA/webnlg" --checkpoint "$ship/bleurt-repro-mini" --training_systems 0 \
+    --training_inputs 0 --baselines bleu chrf++ "bertscore:$ENCODER" --resamples 500 --output "$ship/webnlg"
