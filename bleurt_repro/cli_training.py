@@ -125,7 +125,9 @@ def experiment_robleurt(context: typer.Context) -> None:
 def experiment_sanity(
     output: Annotated[str, typer.Option(help="Folder to write results, table, plot and failures to.")],
     checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint to judge; repeatable.")] = None,
-    baselines: Annotated[list[str] | None, typer.Option(help="sentbleu, bleu or chrf++; repeatable.")] = None,
+    baselines: Annotated[
+        list[str] | None, typer.Option(help="sentbleu, chrf++, bertscore:ENCODER, ...; repeatable.")
+    ] = None,
     pairs: Annotated[
         str | None, typer.Option(help="Table of type, reference, better, worse; the project's own two by default.")
     ] = None,

@@ -182,9 +182,14 @@ def test_both_tables_by_default(tmp_path):
 
 def test_a_checkpoint_beside_a_baseline(tmp_path, tiny_scorer):
     results = run(
-        output=tmp_path, checkpoints=[str(tiny_scorer)], baselines=["chrf++"], pairs=write_pairs(tmp_path / "p.tsv")
+        output=tmp_path,
+        checkpoints=[str(tiny_scorer)],
+        baselines=["chrf++", f"bertscore:{tiny_scorer}"],
+        pairs=write_pairs(tmp_path / "p.tsv"),
     )
-    assert [row["kind"] for row in results["rows"]] == ["checkpoint", "baseline"]
+    named = [(row["name"], row["kind"]) for row in results["rows"]]
+    assert named == [("tiny", "checkpoint"), ("chrf++", "baseline"), ("bertscore (tiny)", "baseline")]
+    assert "--baselines bertscore:tiny " in results["command"]
     assert results["rows"][0]["signature"].startswith("checkpoint:tiny|hash:")
     assert results["command"].count("--checkpoint tiny ") == 1
 

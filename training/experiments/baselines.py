@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -127,6 +128,12 @@ def find_baseline(name: str) -> Score:
         return partial(ENCODER_BASELINES[key], encoder)
     known = ", ".join([*BASELINES, *(f"{key}:ENCODER" for key in ENCODER_BASELINES)])
     raise ValueError(f"unknown baselines {name}: known are {known}")
+
+
+def shown_name(name: str) -> str:
+    """Name a baseline in tables: `bertscore:/here/encoder` as "bertscore (encoder)"."""
+    key, _, encoder = name.partition(":")
+    return f"{key} ({Path(encoder).name})" if encoder else name
 
 
 def tokenize(texts: Sequence[str]) -> dict[str, list[str]]:

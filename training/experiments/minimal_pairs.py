@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bleurt_repro.training.experiments.baselines import BASELINES, Scored
+from bleurt_repro.training.experiments.baselines import Scored, find_baseline
 
 TABLES = {
     "minimal_pairs": Path(__file__).with_name("minimal_pairs.tsv"),
@@ -77,14 +77,14 @@ def score_function(kind: str, name: str, scorer_options: dict[str, Any]) -> Scor
 
     Args:
         kind: "baseline" or "checkpoint".
-        name: a key of `BASELINES`, or what `BleurtScorer` takes.
+        name: as `find_baseline` or `BleurtScorer` takes it.
         scorer_options: further arguments of `BleurtScorer`.
 
     Raises:
         ValueError: if the checkpoint reads sources, which minimal pairs do not have.
     """
     if kind == "baseline":
-        return BASELINES[name]
+        return find_baseline(name)
     from bleurt_repro.metric.scorer import BleurtScorer
 
     scorer = BleurtScorer(name, **scorer_options)

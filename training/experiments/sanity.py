@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bleurt_repro.training.experiments.baselines import BASELINES
+from bleurt_repro.training.experiments.baselines import find_baseline, shown_name
 from bleurt_repro.training.experiments.extremes import (
     MOST_REFERENCES,
     Extremes,
@@ -53,7 +53,7 @@ def run(
     Args:
         output: the folder to write to.
         checkpoints: as `BleurtScorer` takes them; none that reads sources.
-        baselines: keys of `BASELINES`.
+        baselines: as `find_baseline` takes them.
         pairs: a table of pairs; by default the project's own, `TABLES`.
         references: ratings, or text of one reference a line, for the checks at the extremes; without it they are not
             made.
@@ -70,8 +70,8 @@ def run(
     """
     if not checkpoints and not baselines:
         raise ValueError("nothing to judge: name at least one checkpoint or baseline")
-    if unknown := sorted(set(baselines) - set(BASELINES)):
-        raise ValueError(f"unknown baselines {', '.join(unknown)}: known are {', '.join(BASELINES)}")
+    for name in baselines:
+        find_baseline(name)
     if most_references < 1:
         raise ValueError(f"the sample of references must be of at least 1, found {most_references}")
     files = {Path(pairs).stem: Path(pairs)} if pairs else TABLES
@@ -82,7 +82,7 @@ def run(
     for kind, name in metrics:
         row, judged = _judge(kind, name, tables, extremes, scorer_options or {})
         rows.append(row)
-        failures += [{"metric": name, **pair} for pair in judged if not pair["right"]]
+        failures += [{"metric": row["name"], **pair} for pair in judged if not pair["right"]]
     results = {
         "experiment": "sanity",
         "command": _command(checkpoints, baselines, pairs, references, most_references, seed),
@@ -102,7 +102,8 @@ def _judge(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     score = score_function(kind, name, options)
-    row: dict[str, Any] = {"name": name, "kind": kind, "signature": "", "tables": {}}
+    shown = shown_name(name) if kind == "baseline" else _folder_name(name)
+    row: dict[str, Any] = {"name": shown, "kind": kind, "signature": "", "tables": {}}
     all_judged = []
     for table, pairs in tables.items():
         judged, row["signature"] = prefer(pairs, score)
@@ -155,9 +156,13 @@ def _command(
 ) -> str:
     """Write the command that makes these results, with files and folders by name."""
     words = ["bleurt-repro experiment sanity"]
-    words += [f"--checkpoint {name if not Path(name).is_dir() else Path(name).resolve().name}" for name in checkpoints]
-    words += [f"--baselines {name}" for name in baselines]
+    words += [f"--checkpoint {_folder_name(name)}" for name in checkpoints]
+    words += [f"--baselines {':'.join(map(_folder_name, name.split(':', 1)))}" for name in baselines]
     words += [f"--pairs {Path(pairs).name}"] if pairs else []
     if references:
         words.append(f"--references {Path(references).name} --most-references {most_references} --seed {seed}")
     return " ".join([*words, "--output OUT"])
+
+
+def _folder_name(name: str) -> str:
+    return Path(name).resolve().name if Path(name).is_dir() else name

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.training.experiments.baselines import Scored, find_baseline
+from bleurt_repro.training.experiments.baselines import Scored, find_baseline, shown_name
 from bleurt_repro.training.experiments.cells import Cells, digest
 from bleurt_repro.training.experiments.options import MetricOptions
 
@@ -75,10 +75,9 @@ def baseline_row(name: str, texts: Texts, cells: Cells) -> Row:
         scored = metric(references, candidates)
         return Scored([scored.scores[place[pair]] for pair in pairs], scored.signature)._asdict()
 
-    key, _, encoder = name.partition(":")
+    encoder = name.partition(":")[2]
     content = cells.get(f"scores-{name}", [name, _content(encoder) if encoder else "", texts.fingerprint], compute)
-    shown = f"{key} ({Path(encoder).name})" if encoder else name
-    return Row(shown, "baseline", [np.array(content["scores"])], content["signature"])
+    return Row(shown_name(name), "baseline", [np.array(content["scores"])], content["signature"])
 
 
 def checkpoint_row(name: str, texts: Texts, cells: Cells, options: Mapping[str, Any] | None = None) -> Row:
