@@ -143,7 +143,7 @@ bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 
 # 7. What it knows, agreement with ratings of references it has not seen, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
-    --references "$ship/held_out.jsonl" --output "$ship/sanity"
+    --baselines "bertscore:$ENCODER" --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \
     --baselines sentbleu chrf++ "bertscore:$ENCODER" --by lp --resamples 200 --output "$ship/agreement" \
     --title "WMT 2018, to English, references not trained on"
