@@ -131,7 +131,7 @@ def data_contrasts(
     ratings: Annotated[str | None, typer.Option(help="Ratings whose best candidates are altered, too.")] = None,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
     reordered: Annotated[float, typer.Option(help="Share of draws that put a sentence in another order.")] = 0.3,
-    mirrored: Annotated[float, typer.Option(help="Share of altered texts that are shown as references, too.")] = 0.5,
+    mirrored: Annotated[float, typer.Option(help="Share of altered texts that are shown as references, too.")] = 0.0,
     leave_out: Annotated[
         list[str] | None, typer.Option(help="Beginning of the name of a source to pass over; repeatable.")
     ] = None,
