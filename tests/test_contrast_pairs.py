@@ -17,11 +17,9 @@ from bleurt_repro.datasets_builders.contrast_pairs import (
     UNRELATED,
     contrast_file,
     make_contrasts,
-    one_word_apart,
     read_sentences,
-    same_meaning,
-    substitute,
 )
+from bleurt_repro.datasets_builders.sentence_relations import one_word_apart, same_meaning, substitute
 
 SENTENCES = [
     ("I need to sleep.", "fr:Je dois dormir."),
