@@ -50,7 +50,7 @@ CHANGED, PARTLY = 1.0, 0.7
 JOINED_WEIGHT = 0.75
 JOINED_SHARE = 0.35
 REORDERED_SHARE = 0.3
-# None by default: it cost agreement with people each time it was tried (docs/training-log.md).
+# None by default: both models trained on such pairs agreed less with people (docs/training-log.md).
 MIRRORED_SHARE = 0.0
 MOST_JOINED = 4
 FORM_SHARE = 0.15
@@ -226,8 +226,8 @@ class _Maker:
             pairs, worth = [self.draw(self.same, random) for _ in range(count)], SAME
             pairs = [pair[::-1] if random.random() < 0.5 else pair for pair in pairs]
             sides = (int(random.integers(2)),)
-            made = [_row(" ".join(one for one, _ in pairs), " ".join(two for _, two in pairs), SAME, "same")]
-        texts, worths = [" ".join(pair[side] for pair in pairs) for side in (0, 1)], (COPY, worth)
+            made = [_row(_joined(pairs, 0), _joined(pairs, 1), SAME, "same")]
+        texts, worths = [_joined(pairs, side) for side in (0, 1)], (COPY, worth)
         if random.random() < FORM_SHARE:
             side = int(random.integers(2))
             made.append(_row(texts[0], vary_form(texts[side], random), worths[side], "form"))

@@ -101,12 +101,12 @@ def command(experiment: str, settings: Sequence[Any]) -> str:
             value = getattr(group, item.name)
             default = item.default_factory() if callable(item.default_factory) else item.default
             if item.name not in ("output", "keep_models") and value != default:
-                shown = shlex.join(map(_short, value if isinstance(value, list) else [value]))
+                shown = shlex.join(map(shorten, value if isinstance(value, list) else [value]))
                 words.append(f"--{item.name} {shown}")
     return " ".join([*words, "--output OUT"])
 
 
-def _short(value: Any) -> str:
+def shorten(value: Any) -> str:
     """Leave the folders out of a path that is there, and out of the path after a baseline's or a file's name."""
     text = str(value)
     for sign in (":", "="):

@@ -30,6 +30,7 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     read_minimal_pairs,
     score_function,
 )
+from bleurt_repro.training.experiments.options import shorten
 from bleurt_repro.training.experiments.sanity_report import write_report
 
 # What a metric is expected to reach, as shares of pairs: in all pairs together, and in each type.
@@ -102,7 +103,7 @@ def _judge(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     score = score_function(kind, name, options)
-    shown = shown_name(name) if kind == "baseline" else _folder_name(name)
+    shown = shown_name(name) if kind == "baseline" else shorten(name)
     row: dict[str, Any] = {"name": shown, "kind": kind, "signature": "", "tables": {}}
     all_judged = []
     for table, pairs in tables.items():
@@ -156,13 +157,9 @@ def _command(
 ) -> str:
     """Write the command that makes these results, with files and folders by name."""
     words = ["bleurt-repro experiment sanity"]
-    words += [f"--checkpoint {_folder_name(name)}" for name in checkpoints]
-    words += [f"--baselines {':'.join(map(_folder_name, name.split(':', 1)))}" for name in baselines]
+    words += [f"--checkpoint {shorten(name)}" for name in checkpoints]
+    words += [f"--baselines {shorten(name)}" for name in baselines]
     words += [f"--pairs {Path(pairs).name}"] if pairs else []
     if references:
         words.append(f"--references {Path(references).name} --most-references {most_references} --seed {seed}")
     return " ".join([*words, "--output OUT"])
-
-
-def _folder_name(name: str) -> str:
-    return Path(name).resolve().name if Path(name).is_dir() else name

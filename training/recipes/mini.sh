@@ -1,5 +1,5 @@
 #!/bin/sh
-# From text to a scorer of 23 million parameters: teachers, synthetic pairs, pre-training, fine-tuning, figures, card.
+# From text to a scorer of 23 million parameters: teachers, synthetic pairs, pre-training, fine-tuning, figures.
 #
 #   DATA=folder WORK=folder sh mini.sh
 #
