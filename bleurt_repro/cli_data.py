@@ -241,6 +241,7 @@ def data_pseudo_labels(
     lp: Annotated[str | None, typer.Option(help="Language pair to record, such as de-en.")] = None,
     max_records: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    dtype: Annotated[str, typer.Option(help="Arithmetic of the teachers: float32, bfloat16 or float16.")] = "float32",
     progress: Annotated[bool | None, typer.Option(help="Progress bars; default: on a terminal.")] = None,
 ) -> None:
     """Make pre-training ratings from parallel text: translations labelled by metrics (RoBLEURT)."""
@@ -258,6 +259,7 @@ def data_pseudo_labels(
         lp=lp,
         max_records=max_records,
         device=device,
+        dtype=dtype,
     )
     info = make_pseudo_labels(options, progress)
     made = TRAIN if info["teachers"] else f"{TRIPLES} (no teacher named: score it elsewhere and give --scores)"

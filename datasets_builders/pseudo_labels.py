@@ -51,6 +51,8 @@ class PseudoLabelOptions:
         lp: language pair to record, such as "de-en".
         max_records: stop after so many; all by default.
         device: where to compute.
+        dtype: arithmetic of the teachers, "float32", "bfloat16" or "float16"; with the last two labels come sooner and
+            differ in their third digit.
     """
 
     input: str
@@ -64,6 +66,7 @@ class PseudoLabelOptions:
     lp: str | None = None
     max_records: int | None = None
     device: str | None = None
+    dtype: str = "float32"
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropping_rate <= 1:
@@ -184,7 +187,7 @@ def _teacher_scores(
     from bleurt_repro.metric.scorer import BleurtScorer
 
     for name in options.teachers:
-        scorer = BleurtScorer(name, device=options.device, progress=False)
+        scorer = BleurtScorer(name, device=options.device, dtype=options.dtype, progress=False)
         if "source" in scorer.layout.inputs and not all(triple["source"].strip() for triple in triples):
             raise ValueError(f"{scorer.checkpoint} reads sources: expected one in each record of {options.input}")
         key = hashlib.sha256(scorer.signature.encode()).hexdigest()[:12]

@@ -115,6 +115,22 @@ def test_a_killed_run_goes_on_and_more_records_are_added(parallel, judges, tmp_p
     assert (tmp_path / "out" / "train.jsonl").read_text() == (tmp_path / "whole" / "train.jsonl").read_text()
 
 
+def test_teachers_in_half_precision_give_nearly_the_same_labels(parallel, judges, tmp_path):
+    def labels(name, **options):
+        info = make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / name), teachers=judges[:1], **options))
+        return info["teachers"][0]["signature"], [
+            row["score"] for row in rating_records(tmp_path / name / "train.jsonl")
+        ]
+
+    (whole, exact), (half, rounded) = labels("whole"), labels("half", dtype="bfloat16")
+    assert "|dtype:float32|" in whole
+    assert "|dtype:bfloat16|" in half
+    assert rounded != exact
+    assert np.corrcoef(rounded, exact)[0, 1] > 0.99
+    with pytest.raises(ValueError, match="dtype must be one of"):
+        labels("wrong", dtype="float8")
+
+
 def test_other_data_need_another_folder(parallel, tmp_path):
     make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "out")))
     with pytest.raises(ValueError, match="holds data of another recipe"):
