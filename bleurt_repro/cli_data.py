@@ -236,6 +236,9 @@ def data_pseudo_labels(
     scores: Annotated[
         list[str] | None, typer.Option(help="File of one score a triple, as of another metric; repeatable.")
     ] = None,
+    weight: Annotated[
+        list[float] | None, typer.Option(help="Of each teacher, then of each file of scores, in the mean; repeatable.")
+    ] = None,
     dropping_rate: Annotated[float, typer.Option(help="Share of hypotheses that lose words.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Of the dropping.")] = 0,
     lp: Annotated[str | None, typer.Option(help="Language pair to record, such as de-en.")] = None,
@@ -254,6 +257,7 @@ def data_pseudo_labels(
         prefix=prefix,
         teachers=tuple(teacher or ()),
         score_files=tuple(scores or ()),
+        weights=tuple(weight or ()),
         dropping_rate=dropping_rate,
         seed=seed,
         lp=lp,

@@ -46,6 +46,7 @@ class PseudoLabelOptions:
         prefix: put before each source, such as ">>en<< ".
         teachers: checkpoints whose scores become labels.
         score_files: files of one score a line, in the order of triples.jsonl.
+        weights: of the teachers, then of the score files, in the mean that is the label; all alike by default.
         dropping_rate: share of the hypotheses that lose words.
         seed: of the dropping.
         lp: language pair to record, such as "de-en".
@@ -61,6 +62,7 @@ class PseudoLabelOptions:
     prefix: str = ""
     teachers: tuple[str, ...] = ()
     score_files: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
     dropping_rate: float = DROPPING_RATE
     seed: int = 0
     lp: str | None = None
@@ -72,6 +74,11 @@ class PseudoLabelOptions:
         if not 0 <= self.dropping_rate <= 1:
             raise ValueError(
                 f"the share of hypotheses that lose words must be from 0 to 1, found {self.dropping_rate}"
+            )
+        judges = len(self.teachers) + len(self.score_files)
+        if self.weights and (len(self.weights) != judges or not all(0 < weight < np.inf for weight in self.weights)):
+            raise ValueError(
+                f"expected a weight above 0 for each of {judges} teachers and score files, found {list(self.weights)}"
             )
         if self.max_records is not None and self.max_records < 1:
             raise ValueError(f"max_records must be 1 or more, found {self.max_records}")
@@ -103,11 +110,13 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
         "truncated": truncated,
         "with_dropped_words": sum(triple["word_dropping"] for triple in triples),
         "teachers": [teacher for teacher, _ in labels],
+        "weights": list(options.weights) or None,
     }
     if not labels:
         _write_lines(folder / TRIPLES, triples)
     else:
-        scores = np.mean([standardised(teacher["name"], values) for teacher, values in labels], axis=0)
+        opinions = [standardised(teacher["name"], values) for teacher, values in labels]
+        scores = np.average(opinions, axis=0, weights=options.weights or None)
         scores = standardised("the teachers' mean", scores)
         _write_lines(
             folder / TRAIN, [_rating(*row, options.lp) for row in enumerate(zip(triples, scores, strict=True))]

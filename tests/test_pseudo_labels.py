@@ -115,6 +115,22 @@ def test_a_killed_run_goes_on_and_more_records_are_added(parallel, judges, tmp_p
     assert (tmp_path / "out" / "train.jsonl").read_text() == (tmp_path / "whole" / "train.jsonl").read_text()
 
 
+def test_teachers_and_files_of_scores_can_weigh_more_or_less(parallel, judges, tmp_path):
+    scores = tmp_path / "comet.txt"
+    scores.write_text("".join(f"{i % 5}\n" for i in range(12)))
+    given = {"teachers": judges[:1], "score_files": (str(scores),)}
+    make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "out"), **given, weights=(3.0, 1.0)))
+    rows = rating_records(tmp_path / "out" / "train.jsonl")
+    teacher = BleurtScorer(judges[0]).score(
+        references=[row["reference"] for row in rows], candidates=[row["candidate"] for row in rows]
+    )
+    expected = z(0.75 * z(teacher) + 0.25 * z([i % 5 for i in range(12)]))
+    assert [row["score"] for row in rows] == pytest.approx(expected.tolist(), abs=1e-4)
+    for weights in [(1.0,), (1.0, 0.0), (1.0, float("nan"))]:
+        with pytest.raises(ValueError, match="expected a weight above 0 for each of 2 teachers and score files"):
+            PseudoLabelOptions(parallel, str(tmp_path / "out"), **given, weights=weights)
+
+
 def test_teachers_in_half_precision_give_nearly_the_same_labels(parallel, judges, tmp_path):
     def labels(name, **options):
         info = make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / name), teachers=judges[:1], **options))

@@ -117,12 +117,13 @@ finished $running $!
 
 # 6. The embedded checkpoint: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer
 #    texts, anchors and contrasts; the mean of two such runs, and then of that before and after a short last pass
-[ -f "$ship/bertscore.txt" ] || python "$recipes/ship_triples.py" --wmt2018 "$WORK/wmt2018" --ratings "$ship/ratings.jsonl" \
-    --synthetic "$WORK/pairs" --nli "$DATA/nli.tsv.gz" --encoder "$ENCODER" --output "$ship/triples.jsonl" \
-    --scores "$ship/bertscore.txt"
+[ -f "$ship/bertscore.txt" ] || python "$recipes/pairs_to_label.py" --rated "$ship/ratings.jsonl" \
+    --outputs "$WORK/wmt2018/test.jsonl" --most-outputs 24000 --per-reference 6 --held-out "$ship/held_out.jsonl" \
+    --held-out "$validation" --synthetic "$WORK/pairs" --synthetic-pairs 10000 --nli "$DATA/nli.tsv.gz" \
+    --encoder "$ENCODER" --layer 4 --output "$ship/triples.jsonl" --scores "$ship/bertscore.txt"
 bleurt-repro data pseudo-labels --input "$ship/triples.jsonl" --dropping-rate 0 --teacher "$ship/first" \
     --teacher "$ship/from-pretrained" --scores "$ship/bertscore.txt" --output "$ship/labels"
-python "$recipes/ship_training_set.py" --anchored "$ship/anchored-1.jsonl" --labels "$ship/labels/train.jsonl" \
+python "$recipes/training_set.py" --ratings "$ship/anchored-1.jsonl" --labels "$ship/labels/train.jsonl" \
     --contrasts "$ship/contrasts-1.jsonl" --output "$ship/train.jsonl"
 seed=0
 running=

@@ -21,7 +21,7 @@ from bleurt_repro.metric.atomic import write_text
 
 
 def main(
-    train: Annotated[Path, typer.Option(help="What ship_training_set.py wrote.")],
+    train: Annotated[Path, typer.Option(help="What training_set.py wrote.")],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
     number: Annotated[int, typer.Option(help="Pairs of the training set.")] = 11_000,
     identical: Annotated[int, typer.Option(help="Identical pairs.")] = 2_000,

@@ -45,7 +45,7 @@ def files(tmp_path):
     labels = [{name: row[name] for name in ("reference", "candidate", "score")} for row in labels]
     contrasts = [rated(40, 0.8, system="contrast: same")]
     return {
-        "anchored": write(tmp_path / "anchored.jsonl", ratings),
+        "ratings": write(tmp_path / "anchored.jsonl", ratings),
         "labels": write(tmp_path / "labels.jsonl", labels),
         "contrasts": write(tmp_path / "contrasts.jsonl", contrasts),
         "output": tmp_path / "train.jsonl",
@@ -53,7 +53,7 @@ def files(tmp_path):
 
 
 def test_labels_get_the_scale_of_the_ratings_they_share(files):
-    recipe("ship_training_set.py")["main"](**files, joined=0)
+    recipe("training_set.py")["main"](**files, joined=0)
     score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
     # Labels of 2 and -2 and ratings of 0.5 and -0.5 of the same pairs: both have mean 0, and so a label of 2 is worth 0.5.
     assert score["Reference 4.", "Text 4."] == pytest.approx(0.5)
@@ -69,14 +69,14 @@ def test_a_rating_and_a_label_that_disagree_are_averaged(files):
     rows = read(files["labels"])
     rows[0]["score"], rows[1]["score"] = rows[1]["score"], rows[0]["score"]  # the same mean and deviation
     write(files["labels"], rows)
-    recipe("ship_training_set.py")["main"](**files, joined=0)
+    recipe("training_set.py")["main"](**files, joined=0)
     score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
     assert score["Reference 0.", "Text 0."] == pytest.approx(0.0)
     assert score["Reference 2.", "Text 2."] == pytest.approx(0.5)
 
 
 def test_longer_texts_are_the_mean_of_their_parts(files):
-    script = recipe("ship_training_set.py")
+    script = recipe("training_set.py")
     rows = [rated(i, float(i)) for i in range(4)]
     made = script["join"](rows, 400, np.random.default_rng(0))
     kinds = set()
@@ -96,7 +96,7 @@ def test_longer_texts_are_the_mean_of_their_parts(files):
 
 
 def test_the_last_pass_adds_both_extremes_and_further_contrasts(files, tmp_path):
-    recipe("ship_training_set.py")["main"](**files, joined=0)
+    recipe("training_set.py")["main"](**files, joined=0)
     recipe("ship_last_pass.py")["main"](
         files["output"], tmp_path / "last.jsonl", number=5, identical=3, empty=4, contrasts=files["contrasts"]
     )
@@ -107,11 +107,3 @@ def test_the_last_pass_adds_both_extremes_and_further_contrasts(files, tmp_path)
     assert all(row["candidate"] == "" and row["score"] == -1.9 for row in rows[8:12])
     assert len({row["reference"] for row in rows[5:8]}) == 3
     assert [row["candidate"] for row in rows[12:]] == [row["candidate"] for row in contrasts]
-
-
-def test_pairs_to_label_are_taken_once_and_not_if_rated():
-    script = recipe("ship_triples.py")
-    rated_pairs = [{"reference": "R", "candidate": "A"}]
-    others = [{"reference": "R", "candidate": candidate} for candidate in ("A", "B", "B", " ", "C")]
-    kept = script["_without"](others, rated_pairs)
-    assert [pair["candidate"] for pair in kept] == ["B", "C"]

@@ -1,11 +1,11 @@
-"""What the embedded checkpoint is trained on: people's ratings, other metrics' labels, longer texts, contrasts.
+"""What a small scorer learns from: people's ratings, a teacher's labels, longer texts, contrasts.
 
-    python training/recipes/ship_training_set.py --anchored anchored.jsonl --labels labels/train.jsonl \
+    python training/recipes/training_set.py --ratings anchored.jsonl --labels labels/train.jsonl \
         --contrasts contrasts.jsonl --output train.jsonl
 
 Labels (of `bleurt-repro data pseudo-labels`) have mean 0 and deviation 1 over all they label; here they get the mean and
-deviation that people's ratings have on the pairs both rate. Such a pair gets the mean of both: a rating of 2018 rests on
-two or three judgements, and metrics err elsewhere (RoBLEURT, section 2.3, gives noisy ratings up for metrics' altogether).
+deviation that people's ratings have on the pairs both rate. Such a pair gets the mean of both: a rating rests on few
+judgements, and metrics err elsewhere (RoBLEURT, section 2.3, gives noisy ratings up for metrics' altogether).
 Texts of two to four segments are put together from both: raters saw one segment at a time, users have paragraphs. Such a
 text is rated by the mean of its parts; now and then the candidate lacks a part, has another text's in its place, or has
 its parts in another order.
@@ -32,29 +32,34 @@ LOST = -1.4
 
 
 def main(
-    anchored: Annotated[Path, typer.Option(help="Ratings with anchors (`bleurt-repro data anchors`).")],
+    ratings: Annotated[Path, typer.Option(help="People's ratings, with or without anchors (`data anchors`).")],
     labels: Annotated[Path, typer.Option(help="train.jsonl of `bleurt-repro data pseudo-labels`.")],
-    contrasts: Annotated[Path, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
     joined: Annotated[int, typer.Option(help="Longer texts to put together.")] = 6_000,
     seed: Annotated[int, typer.Option(help="Of what is put together.")] = 0,
 ) -> None:
     """Write ratings, labels, longer texts and contrasts."""
-    ratings, labelled = rating_records(anchored), rating_records(labels)
+    given, labelled = rating_records(ratings), rating_records(labels)
     label = {_key(row): row["score"] for row in labelled}
-    both = [row for row in ratings if row["year"] == 2018 and not _is_anchor(row) and _key(row) in label]
+    both = [row for row in given if not _is_anchor(row) and _key(row) in label]
     theirs, people = (np.array(x) for x in zip(*((label[_key(row)], row["score"]) for row in both), strict=True))
     slope = people.std() / theirs.std()
     offset = people.mean() - slope * theirs.mean()
     label = {key: float(np.clip(offset + slope * score, LEAST, MOST)) for key, score in label.items()}
     shared = {_key(row) for row in both}
     rated = [
-        {**row, "score": (row["score"] + label[_key(row)]) / 2} if _key(row) in shared else row for row in ratings
+        {**row, "score": (row["score"] + label[_key(row)]) / 2} if not _is_anchor(row) and _key(row) in shared else row
+        for row in given
     ]
-    unrated = [{**row, "score": label[_key(row)], "system": "label"} for row in labelled if _key(row) not in shared]
+    unrated = [
+        {"reference": key[0], "candidate": key[1], "score": score, "system": "label"}
+        for key, score in label.items()
+        if key not in shared
+    ]
     parts = [row for row in [*rated, *unrated] if row["candidate"].strip() and not _is_anchor(row)]
     longer = join(parts, joined, np.random.default_rng(seed))
-    rows = [*rated, *unrated, *longer, *rating_records(contrasts)]
+    rows = [*rated, *unrated, *longer, *(rating_records(contrasts) if contrasts else [])]
     kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
     write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
     typer.echo(
