@@ -79,9 +79,13 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "torchrun"),
         place(commands, "finetune", "pretrained-3"),
         place(commands, "agreement", "WMT 2017, to English"),
+        place(commands, "finetune", "taught/teacher"),
+        place(commands, "pseudo-labels", "taught"),
+        place(commands, "finetune", "taught/student-3"),
+        place(commands, "agreement", "taught/student-3"),
         place(commands, "average", "from-entailment"),
         place(commands, "finetune", "embedded/first"),
-        place(commands, "pseudo-labels"),
+        place(commands, "pseudo-labels", "embedded/first"),
         place(commands, "finetune", "stage2-first"),
         place(commands, "average", "stage2-first"),
         place(commands, "ship_last_pass.py"),
@@ -90,7 +94,7 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "webnlg"),
     ]
     assert order == sorted(order)
-    assert sum("finetune" in command for command in commands) == 6 + 4 + 2 + 1
+    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1
     again, few = run()
     assert again.returncode == 0
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]

@@ -13,6 +13,7 @@ set -eu
 DATA=${DATA:?give the folder of the data, DATA=...}
 WORK=${WORK:?give the folder to work in, WORK=...}
 ENCODER=${ENCODER:-sentence-transformers/all-MiniLM-L6-v2}
+LARGER=${LARGER:-sentence-transformers/all-mpnet-base-v2}  # 109 million parameters; teaches protocol models
 SEGMENTS=${SEGMENTS:-12000}   # about 3.8 pairs each
 SHARDS=${SHARDS:-2}           # processes that make pairs side by side
 PROCESSES=${PROCESSES:-2}     # processes that pre-train together; fine-tunings run two side by side
@@ -30,6 +31,7 @@ tune() {
 finished() { for process in "$@"; do wait "$process"; done; }
 
 teachers=$WORK/teachers
+recipes=$(dirname "$0")
 mkdir -p "$teachers"
 
 # 1. Teachers (docs/how-to/train-teachers.md)
@@ -86,12 +88,37 @@ done
 [ -f "$WORK/protocol17/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" "$@" \
     --title "WMT 2017, to English" --output "$WORK/protocol17"
 
-# 5. Two scorers that teach the embedded checkpoint (docs/how-to/make-the-embedded-checkpoint.md): the mean of two
+# 5. Protocol models taught by a larger one, which is fine-tuned on the same ratings and labels pairs that nobody rated (news of
+#    2018 and synthetic ones), BERTscore on it beside: the pre-trained model learns from that and from people in one go
+[ -d "$WORK/wmt2018" ] || bleurt-repro data wmt --config-name 2018 --data-dir "$DATA/wmt" --output "$WORK/wmt2018"
+taught=$WORK/protocol17-taught
+mkdir -p "$taught"
+tune "$taught/teacher" --learning_rate 3e-5 --model "$LARGER" --train_file "$WORK/wmt2017/train.jsonl" \
+    --validation_file "$WORK/wmt2017/validation.jsonl"
+[ -f "$taught/bertscore.txt" ] || python "$recipes/pairs_to_label.py" --rated "$WORK/wmt2017/train.jsonl" \
+    --outputs "$WORK/wmt2018/test.jsonl" --held-out "$WORK/wmt2017/validation.jsonl" --held-out "$WORK/wmt2017/test.jsonl" \
+    --synthetic "$WORK/pairs" --seed 17 --encoder "$LARGER" --layer 9 --output "$taught/triples.jsonl" \
+    --scores "$taught/bertscore.txt"
+bleurt-repro data pseudo-labels --input "$taught/triples.jsonl" --dropping-rate 0 --dtype bfloat16 \
+    --teacher "$taught/teacher" --weight 0.7 --scores "$taught/bertscore.txt" --weight 0.3 --output "$taught/labels"
+python "$recipes/training_set.py" --ratings "$WORK/wmt2017/train.jsonl" --labels "$taught/labels/train.jsonl" --joined 0 \
+    --output "$taught/train.jsonl"
+running=
+set --
+for seed in $SEEDS; do
+    tune "$taught/student-$seed" --num_train_epochs 2 --model "$WORK/pretrained" --seed "$seed" \
+        --train_file "$taught/train.jsonl" --validation_file "$WORK/wmt2017/validation.jsonl" &
+    set -- "$@" --checkpoint "$taught/student-$seed"
+    if [ -z "$running" ]; then running=$!; else finished $running $!; running=; fi
+done
+finished $running
+[ -f "$taught/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" \
+    --checkpoint "$taught/teacher" "$@" --baselines "bertscore:$ENCODER" --title "WMT 2017, to English" --output "$taught"
+
+# 6. Two scorers that teach the embedded checkpoint (docs/how-to/make-the-embedded-checkpoint.md): the mean of two
 #    fine-tunings, trained further on ratings of 2015-18, anchors and contrasts; and the pre-trained one, fine-tuned
-recipes=$(dirname "$0")
 ship=$WORK/embedded
 mkdir -p "$ship"
-[ -d "$WORK/wmt2018" ] || bleurt-repro data wmt --config-name 2018 --data-dir "$DATA/wmt" --output "$WORK/wmt2018"
 ratings=$WORK/wmt2018/train.jsonl
 validation=$WORK/wmt2018/validation.jsonl
 tune "$ship/from-encoder" --model "$ENCODER" --train_file "$ratings" --validation_file "$validation" &
@@ -115,7 +142,7 @@ running=$!
 tune "$ship/from-pretrained" --model "$WORK/pretrained" --train_file "$ratings" --validation_file "$validation" &
 finished $running $!
 
-# 6. The embedded checkpoint: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer
+# 7. The embedded checkpoint: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer
 #    texts, anchors and contrasts; the mean of two such runs, and then of that before and after a short last pass
 [ -f "$ship/bertscore.txt" ] || python "$recipes/pairs_to_label.py" --rated "$ship/ratings.jsonl" \
     --outputs "$WORK/wmt2018/test.jsonl" --most-outputs 24000 --per-reference 6 --held-out "$ship/held_out.jsonl" \
@@ -142,7 +169,7 @@ tune "$ship/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --m
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 
-# 7. What it knows, agreement with ratings of references it has not seen, and data-to-text
+# 8. What it knows, agreement with ratings of references it has not seen, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --baselines "bertscore:$ENCODER" --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \
