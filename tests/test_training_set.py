@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 RECIPES = Path(__file__).resolve().parents[1] / "training" / "recipes"
 
@@ -73,6 +74,12 @@ def test_a_rating_and_a_label_that_disagree_are_averaged(files):
     score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
     assert score["Reference 0.", "Text 0."] == pytest.approx(0.0)
     assert score["Reference 2.", "Text 2."] == pytest.approx(0.5)
+
+
+def test_labels_of_other_pairs_alone_have_no_scale(files):
+    write(files["labels"], [rated(30, 0.0), rated(31, 1.0)])
+    with pytest.raises(typer.BadParameter, match="at least two give labels their scale"):
+        recipe("training_set.py")["main"](**files, joined=0)
 
 
 def test_longer_texts_are_the_mean_of_their_parts(files):

@@ -43,6 +43,10 @@ def main(
     given, labelled = rating_records(ratings), rating_records(labels)
     label = {_key(row): row["score"] for row in labelled}
     both = [row for row in given if not _is_anchor(row) and _key(row) in label]
+    if len(both) < 2:
+        raise typer.BadParameter(
+            f"{labels} labels {len(both)} pairs of {ratings}: at least two give labels their scale"
+        )
     theirs, people = (np.array(x) for x in zip(*((label[_key(row)], row["score"]) for row in both), strict=True))
     slope = people.std() / theirs.std()
     offset = people.mean() - slope * theirs.mean()
