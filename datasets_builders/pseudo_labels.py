@@ -52,8 +52,8 @@ class PseudoLabelOptions:
         lp: language pair to record, such as "de-en".
         max_records: stop after so many; all by default.
         device: where to compute.
-        dtype: arithmetic of the teachers, "float32", "bfloat16" or "float16"; with the last two labels come sooner and
-            differ in their third digit.
+        dtype: arithmetic of the teachers, "float32", "bfloat16" or "float16"; with the last two labels come sooner
+            and differ a little.
     """
 
     input: str

@@ -52,6 +52,8 @@ def main(
     scores: Annotated[Path | None, typer.Option(help="File for BERTscore, one a line.")] = None,
 ) -> None:
     """Write the pairs, then what BERTscore says of them."""
+    if scores is not None and encoder is None:
+        raise typer.BadParameter("--scores needs --encoder, the model that BERTscore compares with")
     random = np.random.default_rng(seed)
     left_out = {row["reference"] for path in held_out or () for row in rating_records(path)}
     pairs: list[Pair] = []
@@ -68,9 +70,7 @@ def main(
     pairs = [pairs[i] for i in random.permutation(len(pairs))]
     lines = (json.dumps({"reference": a, "candidate": b}, ensure_ascii=False) + "\n" for a, b in pairs)
     write_text(output, "".join(lines))
-    if scores is not None:
-        if encoder is None:
-            raise typer.BadParameter("--scores needs --encoder, the model that BERTscore compares with")
+    if scores is not None and encoder is not None:
         write_text(scores, "".join(f"{score:.6f}\n" for score in bertscore(encoder, layer, pairs)))
     typer.echo(f"{len(pairs):,} pairs, {len(set(pairs)):,} different")
 
@@ -92,7 +92,7 @@ def spread(pairs: Iterable[Pair], left_out: set[str], most: int, random: np.rand
 
 
 def bertscore(encoder: str, layer: int | None, pairs: list[Pair]) -> np.ndarray:
-    """Give BERTscore's F of each pair, computed in bfloat16: labels are averaged with others, their third digit is noise."""
+    """Give BERTscore's F of each pair, computed in bfloat16: labels are averaged with others, such small differences are noise."""
     import torch
 
     from bleurt_repro.datasets_builders.signals.bertscore import BertScore
