@@ -89,12 +89,19 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "finetune", "stage2-first"),
         place(commands, "average", "stage2-first"),
         place(commands, "ship_last_pass.py"),
+        place(commands, "torchrun", "embedded/taught/teacher"),
+        place(commands, "pseudo-labels", "embedded/taught"),
+        place(commands, "training_set.py", "embedded/taught"),
+        place(commands, "finetune", "embedded/taught/student-2"),
+        place(commands, "average", "embedded/taught/student-1"),
+        place(commands, "ship_last_pass.py", "embedded/taught"),
+        place(commands, "finetune", "embedded/taught/last"),
         place(commands, "calibrate"),
         place(commands, "sanity"),
         place(commands, "webnlg"),
     ]
     assert order == sorted(order)
-    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1
+    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1 + 3
     again, few = run()
     assert again.returncode == 0
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]
@@ -129,6 +136,7 @@ def options_of_classes():
 
     return {
         "finetune": fields(finetune.RatingArguments, finetune.FinetuningArguments),
+        "bleurt_repro.training.finetune": fields(finetune.RatingArguments, finetune.FinetuningArguments),
         "bleurt_repro.training.pretrain": fields(pretrain.PairArguments, pretrain.PretrainingArguments),
         "agreement": fields(agreement.AgreementOptions, options.MetricOptions),
         "webnlg": fields(webnlg.WebNlgOptions, options.MetricOptions, options.ModelOptions),

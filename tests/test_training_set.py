@@ -82,6 +82,16 @@ def test_labels_of_other_pairs_alone_have_no_scale(files):
         recipe("training_set.py")["main"](**files, joined=0)
 
 
+def test_contrasts_take_a_teachers_scores(files, tmp_path):
+    scores = tmp_path / "scores.txt"
+    scores.write_text("-2.5\n")
+    recipe("training_set.py")["main"](**files, contrast_scores=scores, joined=0)
+    assert [row["score"] for row in read(files["output"]) if row["reference"] == "Reference 40."] == [-2.0]
+    scores.write_text("0.1\n0.2\n")
+    with pytest.raises(typer.BadParameter, match="a score for each of 1 contrasts, found 2"):
+        recipe("training_set.py")["main"](**files, contrast_scores=scores, joined=0)
+
+
 def test_longer_texts_are_the_mean_of_their_parts(files):
     script = recipe("training_set.py")
     rows = [rated(i, float(i)) for i in range(4)]

@@ -115,8 +115,8 @@ finished $running
 [ -f "$taught/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" \
     --checkpoint "$taught/teacher" "$@" --baselines "bertscore:$ENCODER" --title "WMT 2017, to English" --output "$taught"
 
-# 6. Two scorers that teach the embedded checkpoint (docs/how-to/make-the-embedded-checkpoint.md): the mean of two
-#    fine-tunings, trained further on ratings of 2015-18, anchors and contrasts; and the pre-trained one, fine-tuned
+# 6. Two small scorers that teach a third (docs/how-to/make-the-embedded-checkpoint.md): the mean of two fine-tunings,
+#    trained further on ratings of 2015-18, anchors and contrasts; and the pre-trained one, fine-tuned
 ship=$WORK/embedded
 mkdir -p "$ship"
 ratings=$WORK/wmt2018/train.jsonl
@@ -142,8 +142,8 @@ running=$!
 tune "$ship/from-pretrained" --model "$WORK/pretrained" --train_file "$ratings" --validation_file "$validation" &
 finished $running $!
 
-# 7. The embedded checkpoint: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer
-#    texts, anchors and contrasts; the mean of two such runs, and then of that before and after a short last pass
+# 7. That third: trained on people's ratings, on what its teachers and BERTscore say of other pairs, on longer texts, anchors
+#    and contrasts; the mean of two such runs, and then of that before and after a short last pass
 [ -f "$ship/bertscore.txt" ] || python "$recipes/pairs_to_label.py" --rated "$ship/ratings.jsonl" \
     --outputs "$WORK/wmt2018/test.jsonl" --most-outputs 24000 --per-reference 6 --held-out "$ship/held_out.jsonl" \
     --held-out "$validation" --synthetic "$WORK/pairs" --synthetic-pairs 10000 --nli "$DATA/nli.tsv.gz" \
@@ -165,11 +165,53 @@ finished $running
 python "$recipes/ship_last_pass.py" --train "$ship/train.jsonl" --empty 4000 --output "$ship/last.jsonl"
 tune "$ship/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --model "$ship/stage2" \
     --train_file "$ship/last.jsonl" --validation_file "$validation" --export_dtype float16
-[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$ship/stage2" "$ship/last" --dtype float16 \
+[ -d "$ship/before" ] || bleurt-repro average "$ship/stage2" "$ship/last" --dtype float16 --output "$ship/before"
+
+# 8. The embedded checkpoint: that one, taught by a larger model, which is fine-tuned on ratings, anchors and contrasts and
+#    says what it holds of rated and unrated pairs and of contrasts; again the mean of two runs, and of before and after
+taught=$ship/taught
+mkdir -p "$taught"
+[ -f "$taught/ratings.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --number 6000 \
+    --output "$taught/ratings.jsonl"
+[ -f "$taught/anchored.jsonl" ] || bleurt-repro data anchors --ratings "$taught/ratings.jsonl" --share 0.08 --seed 3 \
+    --output "$taught/anchored.jsonl"
+[ -f "$taught/contrasts-teacher.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
+    --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --mirrored 0.25 --ratings "$taught/ratings.jsonl" \
+    --pairs 8000 --seed 5 --output "$taught/contrasts-teacher.jsonl"
+[ -f "$taught/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
+    --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --mirrored 0.25 --ratings "$ship/ratings.jsonl" \
+    --pairs 10000 --seed 6 --output "$taught/contrasts.jsonl"
+cat "$taught/anchored.jsonl" "$taught/contrasts-teacher.jsonl" >"$taught/train-teacher.jsonl"
+[ -f "$taught/teacher/results.json" ] || torchrun --nproc_per_node "$PROCESSES" -m bleurt_repro.training.finetune \
+    --config finetune_mini --learning_rate 3e-5 --num_train_epochs 1 --max_length 192 --eval_strategy steps --eval_steps 371 \
+    --save_strategy steps --save_steps 371 --per_device_eval_batch_size 32 --model "$LARGER" \
+    --train_file "$taught/train-teacher.jsonl" --validation_file "$validation" --output_dir "$taught/teacher" --resume
+[ -f "$taught/bertscore.txt" ] || python "$recipes/pairs_to_label.py" --rated "$ship/ratings.jsonl" \
+    --outputs "$WORK/wmt2018/test.jsonl" --most-outputs 8000 --per-reference 3 --held-out "$ship/held_out.jsonl" \
+    --held-out "$validation" --nli "$DATA/nli.tsv.gz" --nli-pairs 5000 --seed 8 --encoder "$LARGER" --layer 9 \
+    --output "$taught/triples.jsonl" --scores "$taught/bertscore.txt"
+bleurt-repro data pseudo-labels --input "$taught/triples.jsonl" --dropping-rate 0 --dtype bfloat16 \
+    --teacher "$taught/teacher" --weight 0.7 --scores "$taught/bertscore.txt" --weight 0.3 --output "$taught/labels"
+bleurt-repro score --pairs "$taught/contrasts.jsonl" --checkpoint "$taught/teacher" --dtype bfloat16 \
+    --output "$taught/contrasts.txt"
+python "$recipes/training_set.py" --ratings "$ship/anchored-1.jsonl" --labels "$taught/labels/train.jsonl" \
+    --contrasts "$taught/contrasts.jsonl" --contrast-scores "$taught/contrasts.txt" --output "$taught/train.jsonl"
+running=
+for seed in 1 2; do
+    tune "$taught/student-$seed" --num_train_epochs 1 --max_length 256 --model "$ship/before" --seed $seed \
+        --train_file "$taught/train.jsonl" --validation_file "$validation" &
+    running="$running $!"
+done
+finished $running
+[ -d "$taught/students" ] || bleurt-repro average "$taught/student-1" "$taught/student-2" --output "$taught/students"
+python "$recipes/ship_last_pass.py" --train "$taught/train.jsonl" --empty 4000 --output "$taught/last.jsonl"
+tune "$taught/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --model "$taught/students" \
+    --train_file "$taught/last.jsonl" --validation_file "$validation"
+[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$taught/students" "$taught/last" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 
-# 8. What it knows, agreement with ratings of references it has not seen, and data-to-text
+# 9. What it knows, agreement with ratings of references it has not seen, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --baselines "bertscore:$ENCODER" --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \

@@ -9,6 +9,8 @@ judgements, and metrics err elsewhere (RoBLEURT, section 2.3, gives noisy rating
 Texts of two to four segments are put together from both: raters saw one segment at a time, users have paragraphs. Such a
 text is rated by the mean of its parts; now and then the candidate lacks a part, has another text's in its place, or has
 its parts in another order.
+Contrasts keep the scores they were made with, or take a teacher's (`bleurt-repro score --pairs contrasts.jsonl`), which
+weighs an error by the sentence it stands in.
 """
 
 from __future__ import annotations
@@ -36,11 +38,15 @@ def main(
     labels: Annotated[Path, typer.Option(help="train.jsonl of `bleurt-repro data pseudo-labels`.")],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
+    contrast_scores: Annotated[
+        Path | None, typer.Option(help="Their scores by a teacher, one a line, instead of those in the file.")
+    ] = None,
     joined: Annotated[int, typer.Option(help="Longer texts to put together.")] = 6_000,
     seed: Annotated[int, typer.Option(help="Of what is put together.")] = 0,
 ) -> None:
     """Write ratings, labels, longer texts and contrasts."""
     given, labelled = rating_records(ratings), rating_records(labels)
+    errors = read_contrasts(contrasts, contrast_scores)
     label = {_key(row): row["score"] for row in labelled}
     both = [row for row in given if not _is_anchor(row) and _key(row) in label]
     if len(both) < 2:
@@ -63,13 +69,26 @@ def main(
     ]
     parts = [row for row in [*rated, *unrated] if row["candidate"].strip() and not _is_anchor(row)]
     longer = join(parts, joined, np.random.default_rng(seed))
-    rows = [*rated, *unrated, *longer, *(rating_records(contrasts) if contrasts else [])]
+    rows = [*rated, *unrated, *longer, *errors]
     kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
     write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
     typer.echo(
         f"{len(rated):,} ratings and anchors ({len(both):,} with a label, agreement r "
         f"{np.corrcoef(theirs, people)[0, 1]:.3f}), {len(unrated):,} labels, {len(longer):,} longer, {len(rows):,} in all"
     )
+
+
+def read_contrasts(contrasts: Path | None, scores: Path | None) -> list[Row]:
+    """Read contrasts, with a teacher's scores where there are some."""
+    rows = rating_records(contrasts) if contrasts else []
+    if scores is None:
+        return rows
+    given = [float(line) for line in scores.read_text(encoding="utf-8").splitlines()]
+    if len(given) != len(rows):
+        raise typer.BadParameter(f"{scores} must have a score for each of {len(rows)} contrasts, found {len(given)}")
+    return [
+        {**row, "score": float(np.clip(score, LEAST, MOST))} for row, score in zip(rows, given, strict=True)
+    ]
 
 
 def join(rows: list[Row], number: int, random: np.random.Generator) -> list[Row]:
