@@ -180,15 +180,15 @@ mkdir -p "$taught"
     --pairs 8000 --seed 5 --output "$taught/contrasts-teacher.jsonl"
 [ -f "$taught/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
     --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.4 --mirrored 0.25 --ratings "$ship/ratings.jsonl" \
-    --pairs 10000 --seed 6 --output "$taught/contrasts.jsonl"
+    --pairs 16000 --seed 6 --output "$taught/contrasts.jsonl"
 cat "$taught/anchored.jsonl" "$taught/contrasts-teacher.jsonl" >"$taught/train-teacher.jsonl"
 [ -f "$taught/teacher/results.json" ] || torchrun --nproc_per_node "$PROCESSES" -m bleurt_repro.training.finetune \
     --config finetune_mini --learning_rate 3e-5 --num_train_epochs 1 --max_length 192 --eval_strategy steps --eval_steps 371 \
     --save_strategy steps --save_steps 371 --per_device_eval_batch_size 32 --model "$LARGER" \
     --train_file "$taught/train-teacher.jsonl" --validation_file "$validation" --output_dir "$taught/teacher" --resume
 [ -f "$taught/bertscore.txt" ] || python "$recipes/pairs_to_label.py" --rated "$ship/ratings.jsonl" \
-    --outputs "$WORK/wmt2018/test.jsonl" --most-outputs 8000 --per-reference 3 --held-out "$ship/held_out.jsonl" \
-    --held-out "$validation" --nli "$DATA/nli.tsv.gz" --nli-pairs 5000 --seed 8 --encoder "$LARGER" --layer 9 \
+    --outputs "$WORK/wmt2018/test.jsonl" --most-outputs 14000 --per-reference 4 --held-out "$ship/held_out.jsonl" \
+    --held-out "$validation" --nli "$DATA/nli.tsv.gz" --nli-pairs 12000 --seed 8 --encoder "$LARGER" --layer 9 \
     --output "$taught/triples.jsonl" --scores "$taught/bertscore.txt"
 bleurt-repro data pseudo-labels --input "$taught/triples.jsonl" --dropping-rate 0 --dtype bfloat16 \
     --teacher "$taught/teacher" --weight 0.7 --scores "$taught/bertscore.txt" --weight 0.3 --output "$taught/labels"
@@ -205,8 +205,9 @@ done
 finished $running
 [ -d "$taught/students" ] || bleurt-repro average "$taught/student-1" "$taught/student-2" --output "$taught/students"
 python "$recipes/ship_last_pass.py" --train "$taught/train.jsonl" --empty 4000 --output "$taught/last.jsonl"
-tune "$taught/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --model "$taught/students" \
-    --train_file "$taught/last.jsonl" --validation_file "$validation"
+[ -f "$taught/last/results.json" ] || torchrun --nproc_per_node "$PROCESSES" -m bleurt_repro.training.finetune \
+    --config finetune_mini --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --model "$taught/students" \
+    --train_file "$taught/last.jsonl" --validation_file "$validation" --output_dir "$taught/last" --resume
 [ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$taught/students" "$taught/last" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
