@@ -7,6 +7,7 @@ tokenizer. Nothing is unpickled and no code of a checkpoint is run.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,9 +79,14 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     """
     if not isinstance(name, str | Path):
         raise TypeError(f"checkpoint must be a name or a path, found {type(name).__name__}")
-    if name in embedded_names():
-        return EMBEDDED_FOLDER / name
     folder = Path(name).expanduser()
+    if name in embedded_names():
+        if folder.is_dir() and not folder.samefile(EMBEDDED_FOLDER / name):
+            warnings.warn(
+                f"checkpoint {name} is the embedded one, not the folder of that name here: for that give ./{name}",
+                stacklevel=2,
+            )
+        return EMBEDDED_FOLDER / name
     if folder.is_dir():
         return folder
     if folder.is_file():

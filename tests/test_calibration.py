@@ -113,6 +113,14 @@ def test_the_checkpoint_keeps_it_and_raw_scores_stay(calibrated):
         raw.score(**texts, calibrated=True)
 
 
+def test_a_folder_named_as_the_embedded_checkpoint_is_calibrated_by_its_own_scores(calibrated, tmp_path, monkeypatch):
+    folder, _ = calibrated
+    expected = BleurtScorer(str(folder)).calibration
+    folder.rename(tmp_path / "bleurt-repro-mini")
+    monkeypatch.chdir(tmp_path)
+    assert calibrate("bleurt-repro-mini", "ratings.jsonl") == expected
+
+
 def test_through_command_line_and_module(calibrated, tmp_path):
     import evaluate
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bleurt_repro.metric.checkpoints import embedded_names, find_checkpoint, load_checkpoint
+from bleurt_repro.metric.checkpoints import EMBEDDED_FOLDER, embedded_names, find_checkpoint, load_checkpoint
 from bleurt_repro.metric.layout import Layout
 from tests.conftest import make_tiny_scorer
 
@@ -42,6 +42,16 @@ def test_the_embedded_checkpoint_opens_by_name():
     assert loaded.layout.inputs == ("reference", "candidate")
     assert loaded.model.dtype == torch.float32
     assert loaded.tokenizer.split_special_tokens
+
+
+def test_a_folder_named_as_the_embedded_checkpoint_is_opened_as_a_path(folder, tmp_path, monkeypatch):
+    own = folder.rename(tmp_path / "bleurt-repro-mini")
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning, match="not the folder of that name here: for that give ./bleurt-repro-mini"):
+        assert find_checkpoint("bleurt-repro-mini") != own
+    assert find_checkpoint("./bleurt-repro-mini").samefile(own)
+    monkeypatch.chdir(EMBEDDED_FOLDER)  # the folder here is the embedded one
+    assert find_checkpoint("bleurt-repro-mini") == EMBEDDED_FOLDER / "bleurt-repro-mini"
 
 
 def test_a_folder_opens(folder):

@@ -70,7 +70,9 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     config_file = Path(checkpoint) / "config.json"
     if not config_file.is_file():
         raise FileNotFoundError(f"{checkpoint} must be a checkpoint's folder: there is no {config_file}")
-    scorer = BleurtScorer(str(checkpoint))
+    scorer = BleurtScorer(
+        str(Path(checkpoint).resolve())
+    )  # the folder itself, be it named as an embedded checkpoint is
     rows = rating_records(str(ratings), (*scorer.layout.inputs, "score"))
     texts: dict[str, Any] = {f"{role}s": [row[role] for row in rows] for role in scorer.layout.inputs}
     scores = scorer.score(**texts)
