@@ -112,7 +112,7 @@ def numbered_lines(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """Open a file, or a copy of standard input, so that it can be read more than once.
+    """Open a file, or a copy of what is read only once (standard input, a pipe), so that it can be read again.
 
     Args:
         path: the file, or "-" for standard input.
@@ -127,10 +127,20 @@ def opened(path: str) -> Iterator[BinaryIO]:
         if Path(path).is_dir():
             raise ValueError(f"{path} is a folder: expected a text file")
         with open(path, "rb") as file:
-            yield file
+            if file.seekable():
+                yield file
+            else:
+                with _copied(file) as copy:
+                    yield copy
         return
+    with _copied(sys.stdin.buffer) as copy:
+        yield copy
+
+
+@contextmanager
+def _copied(stream: BinaryIO) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+        shutil.copyfileobj(stream, copy)
         copy.seek(0)
         yield copy
 

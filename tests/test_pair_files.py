@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 
 import pytest
 
-from bleurt_repro.metric.pair_files import read_lines, read_pairs
+from bleurt_repro.metric.pair_files import opened, read_lines, read_pairs
 
 
 def write(path, content: bytes) -> str:
@@ -36,6 +38,19 @@ def test_read_lines(tmp_path, content, lines):
 def test_read_lines_from_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("één\ntwee\n".encode())))
     assert read_lines("-") == ["één", "twee"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_given_as_a_file_can_be_read_twice(tmp_path):
+    """As bash's `<(command)` is."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"one\ntwo\n",))
+    writer.start()
+    with opened(str(tmp_path / "pipe")) as file:
+        assert file.read() == b"one\ntwo\n"
+        file.seek(0)
+        assert file.read() == b"one\ntwo\n"
+    writer.join()
 
 
 def test_a_line_that_is_no_utf8_is_named(tmp_path):
