@@ -168,7 +168,8 @@ tune "$ship/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --m
 [ -d "$ship/before" ] || bleurt-repro average "$ship/stage2" "$ship/last" --dtype float16 --output "$ship/before"
 
 # 8. The embedded checkpoint: that one, taught by a larger model, which is fine-tuned on ratings, anchors and contrasts and
-#    says what it holds of rated and unrated pairs and of contrasts; again the mean of two runs, and of before and after
+#    says what it holds of rated and unrated pairs and of contrasts. Two runs over that, two more from their mean that see more
+#    identical and empty candidates; the mean of the latter, and of that and the checkpoint before
 taught=$ship/taught
 mkdir -p "$taught"
 [ -f "$taught/ratings.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --number 6000 \
@@ -204,11 +205,17 @@ for seed in 1 2; do
 done
 finished $running
 [ -d "$taught/students" ] || bleurt-repro average "$taught/student-1" "$taught/student-2" --output "$taught/students"
-python "$recipes/ship_last_pass.py" --train "$taught/train.jsonl" --empty 4000 --output "$taught/last.jsonl"
-[ -f "$taught/last/results.json" ] || torchrun --nproc_per_node "$PROCESSES" -m bleurt_repro.training.finetune \
-    --config finetune_mini --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --model "$taught/students" \
-    --train_file "$taught/last.jsonl" --validation_file "$validation" --output_dir "$taught/last" --resume
-[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$taught/students" "$taught/last" --dtype float16 \
+running=
+for seed in 1 2; do
+    [ -f "$taught/second-$seed.jsonl" ] || python "$recipes/ship_last_pass.py" --train "$taught/train.jsonl" --number 54000 \
+        --identical 700 --empty 4000 --seed $seed --output "$taught/second-$seed.jsonl"
+    tune "$taught/second-$seed" --num_train_epochs 1 --learning_rate 7e-5 --max_length 256 --model "$taught/students" \
+        --seed $seed --train_file "$taught/second-$seed.jsonl" --validation_file "$validation" &
+    running="$running $!"
+done
+finished $running
+[ -d "$taught/second" ] || bleurt-repro average "$taught/second-1" "$taught/second-2" --dtype float16 --output "$taught/second"
+[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$taught/second" "$ship/before" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 

@@ -86,9 +86,7 @@ def read_contrasts(contrasts: Path | None, scores: Path | None) -> list[Row]:
     given = [float(line) for line in scores.read_text(encoding="utf-8").splitlines()]
     if len(given) != len(rows):
         raise typer.BadParameter(f"{scores} must have a score for each of {len(rows)} contrasts, found {len(given)}")
-    return [
-        {**row, "score": float(np.clip(score, LEAST, MOST))} for row, score in zip(rows, given, strict=True)
-    ]
+    return [{**row, "score": float(np.clip(score, LEAST, MOST))} for row, score in zip(rows, given, strict=True)]
 
 
 def join(rows: list[Row], number: int, random: np.random.Generator) -> list[Row]:
