@@ -13,7 +13,7 @@ set -eu
 DATA=${DATA:?give the folder of the data, DATA=...}
 WORK=${WORK:?give the folder to work in, WORK=...}
 ENCODER=${ENCODER:-sentence-transformers/all-MiniLM-L6-v2}
-LARGER=${LARGER:-sentence-transformers/all-mpnet-base-v2}  # 109 million parameters; teaches protocol models
+LARGER=${LARGER:-sentence-transformers/all-mpnet-base-v2}  # 109 million parameters; teaches small ones
 SEGMENTS=${SEGMENTS:-12000}   # about 3.8 pairs each
 SHARDS=${SHARDS:-2}           # processes that make pairs side by side
 PROCESSES=${PROCESSES:-2}     # processes that pre-train together; fine-tunings run two side by side
