@@ -46,7 +46,7 @@ def main(
 ) -> None:
     """Write ratings, labels, longer texts and contrasts."""
     given, labelled = rating_records(ratings), rating_records(labels)
-    errors = read_contrasts(contrasts, contrast_scores)
+    altered = read_contrasts(contrasts, contrast_scores)
     label = {_key(row): row["score"] for row in labelled}
     both = [row for row in given if not _is_anchor(row) and _key(row) in label]
     if len(both) < 2:
@@ -69,7 +69,7 @@ def main(
     ]
     parts = [row for row in [*rated, *unrated] if row["candidate"].strip() and not _is_anchor(row)]
     longer = join(parts, joined, np.random.default_rng(seed))
-    rows = [*rated, *unrated, *longer, *errors]
+    rows = [*rated, *unrated, *longer, *altered]
     kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
     write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
     typer.echo(
