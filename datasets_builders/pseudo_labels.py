@@ -217,19 +217,33 @@ def _file_scores(options: PseudoLabelOptions, triples: list[Triple]) -> Iterator
 
     for name in options.score_files:
         path = Path(name)
-        if not path.is_file():
-            raise FileNotFoundError(f"no file {name}: expected one score a line, in the order of {TRIPLES}")
-        values = []
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            try:
-                values.append(float(line))
-            except ValueError:
-                raise ValueError(f"{name}, line {number}: expected a number, found {line[:40]!r}") from None
-        if len(values) != len(triples) or not np.isfinite(values).all():
-            raise ValueError(
-                f"{name} must have a finite number for each of {len(triples)} triples, found {len(values)}"
-            )
+        values = read_scores(path, len(triples), "triples")
         yield {"name": path.name, "signature": f"file|sha256:{file_hash(path).hex()[:12]}"}, np.array(values)
+
+
+def read_scores(path: Path, number: int, of: str) -> list[float]:
+    """Read a file of one score a line.
+
+    Args:
+        path: the file.
+        number: how many scores it must have.
+        of: what they are scores of, for errors.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: naming file and line, if a line is no number; if there are more or fewer, or one is not finite.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}: expected one score a line, in the order of the {of}")
+    values = []
+    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            values.append(float(line))
+        except ValueError:
+            raise ValueError(f"{path}, line {place}: expected a number, found {line[:40]!r}") from None
+    if len(values) != number or not np.isfinite(values).all():
+        raise ValueError(f"{path} must have a finite number for each of {number} {of}, found {len(values)}")
+    return values
 
 
 def _by_parts(

@@ -88,7 +88,7 @@ def test_contrasts_take_a_teachers_scores(files, tmp_path):
     recipe("training_set.py")["main"](**files, contrast_scores=scores, joined=0)
     assert [row["score"] for row in read(files["output"]) if row["reference"] == "Reference 40."] == [-2.0]
     scores.write_text("0.1\n0.2\n")
-    with pytest.raises(typer.BadParameter, match="a score for each of 1 contrasts, found 2"):
+    with pytest.raises(ValueError, match="a finite number for each of 1 contrasts, found 2"):
         recipe("training_set.py")["main"](**files, contrast_scores=scores, joined=0)
 
 

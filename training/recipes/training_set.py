@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from bleurt_repro.datasets_builders.pseudo_labels import read_scores
 from bleurt_repro.datasets_builders.rating_files import rating_records
 from bleurt_repro.metric.atomic import write_text
 
@@ -83,9 +84,7 @@ def read_contrasts(contrasts: Path | None, scores: Path | None) -> list[Row]:
     rows = rating_records(contrasts) if contrasts else []
     if scores is None:
         return rows
-    given = [float(line) for line in scores.read_text(encoding="utf-8").splitlines()]
-    if len(given) != len(rows):
-        raise typer.BadParameter(f"{scores} must have a score for each of {len(rows)} contrasts, found {len(given)}")
+    given = read_scores(scores, len(rows), "contrasts")
     return [{**row, "score": float(np.clip(score, LEAST, MOST))} for row, score in zip(rows, given, strict=True)]
 
 
