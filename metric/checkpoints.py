@@ -10,6 +10,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,10 +83,7 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     folder = Path(name).expanduser()
     if name in embedded_names():
         if folder.is_dir() and not folder.samefile(EMBEDDED_FOLDER / name):
-            warnings.warn(
-                f"checkpoint {name} is the embedded one, not the folder of that name here: for that give ./{name}",
-                stacklevel=2,
-            )
+            _warn_of_namesake(name, folder.resolve())
         return EMBEDDED_FOLDER / name
     if folder.is_dir():
         return folder
@@ -100,6 +98,11 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
         f"unknown checkpoint {str(name)!r}: known names are {', '.join((*embedded_names(), *OFFICIAL_CHECKPOINTS))}; "
         "a local folder or a Hub id such as org/name or org/name@revision will do too"
     )
+
+
+@cache  # opening a checkpoint asks for its folder more than once
+def _warn_of_namesake(name: str, folder: Path) -> None:
+    warnings.warn(f"checkpoint {name} is the embedded one, not {folder}: for that give ./{name}", stacklevel=3)
 
 
 def _official(name: str, files: Sequence[str]) -> Path:

@@ -47,8 +47,9 @@ def test_the_embedded_checkpoint_opens_by_name():
 def test_a_folder_named_as_the_embedded_checkpoint_is_opened_as_a_path(folder, tmp_path, monkeypatch):
     own = folder.rename(tmp_path / "bleurt-repro-mini")
     monkeypatch.chdir(tmp_path)
-    with pytest.warns(UserWarning, match="not the folder of that name here: for that give ./bleurt-repro-mini"):
-        assert find_checkpoint("bleurt-repro-mini") != own
+    with pytest.warns(UserWarning, match="is the embedded one, not .*: for that give ./bleurt-repro-mini") as said:
+        assert find_checkpoint("bleurt-repro-mini") == find_checkpoint("bleurt-repro-mini") != own
+    assert len(said) == 1
     assert find_checkpoint("./bleurt-repro-mini").samefile(own)
     monkeypatch.chdir(EMBEDDED_FOLDER)  # the folder here is the embedded one
     assert find_checkpoint("bleurt-repro-mini") == EMBEDDED_FOLDER / "bleurt-repro-mini"
