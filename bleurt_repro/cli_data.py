@@ -142,6 +142,18 @@ def data_contrasts(
     _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, leave_out or ()))
 
 
+@data_app.command("roles")
+def data_roles(
+    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+) -> None:
+    """Make English sentences of who did what to whom, told again rightly and with the roles turned round."""
+    from bleurt_repro.datasets_builders.role_sentences import role_file
+
+    _print_counts(role_file(output, pairs, seed))
+
+
 def _print_counts(counts: dict[str, int]) -> None:
     for split, records in counts.items():
         typer.echo(f"{split}: {records:,} records")
