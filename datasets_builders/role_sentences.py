@@ -26,18 +26,22 @@ from bleurt_repro.datasets_builders.contrast_pairs import CHANGED, COPY, JOINED_
 
 Random = np.random.Generator
 Row = dict[str, Any]
+_Who = tuple[str, str]  # quality, or ""; noun, name, or pronoun as a subject
 
 TEMPLATES = Path(__file__).with_suffix(".yaml")
 # Of the sentences: how many are about a deed ("A thanked B"), not of another family; say when or where; stand in a frame
 # ("police said that"); are followed or preceded by another sentence, the same in all three texts.
 DEED_SHARE, WHEN_SHARE, FRAME_SHARE, JOINED_SHARE = 0.4, 0.4, 0.25, 0.2
+# Of the two: how often both have a quality ("the old baker"), and how often these alone change places then; how often a
+# text said again has another word for one of them.
+QUALITY_SHARE, QUALITIES_TURNED_SHARE, SYNONYM_SHARE = 0.25, 0.3, 0.3
 # How often the reference's own wording is shown turned round, too: near copies, which differ in two words' places alone.
 NEAR_COPY_SHARE = 0.5
 
 _BARE = ("name", "place", "food", "substance", "pronoun")  # need no "the"
 _SLOT = re.compile(r"\{(\w+)\}")
 _ACTIVE = "{{A}} {past} {{b}}"
-_DEED = (_ACTIVE, _ACTIVE, "{{B}} was {participle} by {{a}}", "it was {{A}} who {past} {{b}}")
+_DEED = (_ACTIVE, _ACTIVE, "{{B}} was {participle} by {{a}}", "it was {{A}} that {past} {{b}}")
 
 
 def make_role_pairs(pairs: int, seed: int = 0) -> list[Row]:
@@ -119,8 +123,16 @@ def _clauses(random: Random) -> tuple[tuple[str, str], tuple[str, str]]:
         wordings = [_draw(frame, random).replace("{s}", wording) for wording in wordings]
     slots = {slot for wording in wordings for slot in _SLOT.findall(wording) if slot.lower() not in ("a", "b")}
     filled = {slot: _draw(known["lists"][slot], random) for slot in sorted(slots)}
-    one, two = _two(_draw(family["who"], random), random)
-    first, second = ((_fill(wording, one, two, filled), _fill(wording, two, one, filled)) for wording in wordings)
+    kind = _draw(family["who"], random)
+    two = _two(kind, random)
+    turned = two[::-1]
+    if random.random() < QUALITIES_TURNED_SHARE and all(quality for quality, _ in two):
+        turned = [(quality, noun) for (quality, _), (_, noun) in zip(turned, two, strict=True)]
+    again = _again(two, random)
+    first, second = (
+        (_fill(wording, kind, two, nouns, filled), _fill(wording, kind, turned, nouns, filled))
+        for wording, nouns in zip(wordings, ({}, again), strict=True)
+    )
     return first, second
 
 
@@ -134,19 +146,32 @@ def _deed(deed: dict[str, Any], random: Random) -> tuple[dict[str, Any], list[st
     return deed, said, True
 
 
-def _two(kind: str, random: Random) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Draw two of a kind, each as a subject and as an object."""
-    if kind == "pronoun":
-        chosen = [(subject, whom) for subject, whom in _templates()["pronouns"]]
-    else:
-        article = "" if kind in _BARE else "the "
-        chosen = [(f"{article}{name}", f"{article}{name}") for name in _templates()["lists"][kind]]
-    one, two = random.permutation(len(chosen))[:2]
-    return chosen[one], chosen[two]
+def _two(kind: str, random: Random) -> list[_Who]:
+    """Draw two of a kind, with a quality each or without."""
+    known = _templates()
+    nouns = [subject for subject, _ in known["pronouns"]] if kind == "pronoun" else known["lists"][kind]
+    chosen = [nouns[i] for i in random.permutation(len(nouns))[:2]]
+    qualities = ["", ""]
+    if kind in known["qualities"] and random.random() < QUALITY_SHARE:
+        qualities = [known["qualities"][kind][i] for i in random.permutation(len(known["qualities"][kind]))[:2]]
+    return list(zip(qualities, chosen, strict=True))
 
 
-def _fill(wording: str, one: tuple[str, str], two: tuple[str, str], filled: dict[str, str]) -> str:
-    forms = {"A": one[0], "a": one[1], "B": two[0], "b": two[1], **filled}
+def _again(two: list[_Who], random: Random) -> dict[str, str]:
+    """Draw other words for the two, which neither of them is."""
+    known, nouns = _templates()["synonyms"], [noun for _, noun in two]
+    names = {noun: noun.split()[-1] for noun in nouns if noun.startswith(("Mr ", "Ms ", "Dr "))}
+    others = {noun: other for noun in nouns if (other := {**known, **names}.get(noun))}
+    return {noun: other for noun, other in others.items() if other not in nouns and random.random() < SYNONYM_SHARE}
+
+
+def _fill(wording: str, kind: str, two: list[_Who], nouns: dict[str, str], filled: dict[str, str]) -> str:
+    objects = dict(_templates()["pronouns"])
+    article = "" if kind in _BARE else "the "
+    forms = dict(filled)
+    for letter, (quality, noun) in zip("ab", two, strict=True):
+        told = f"{article}{quality} {nouns.get(noun, noun)}".replace("  ", " ").strip()
+        forms |= {letter.upper(): told, letter: objects.get(told, told)}
     return _SLOT.sub(lambda slot: forms[slot.group(1)], wording)
 
 

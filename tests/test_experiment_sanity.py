@@ -40,7 +40,7 @@ def letters(text):
 
 def test_each_type_has_its_rows(table):
     counts = Counter(pair.type for pair in table)
-    assert list(counts) == list(TYPES)
+    assert list(counts) in (list(TYPES), ["word_order"])
     assert min(counts.values()) >= 20
 
 
@@ -53,7 +53,9 @@ def test_texts_are_clean_and_of_varied_length(table):
     texts = [text for pair in table for text in pair[1:]]
     assert [text for text in texts if text != " ".join(text.split())] == []
     lengths = [len(pair.reference.split()) for pair in table]
-    assert min(lengths) >= 3 and max(lengths) >= 45 and sum(n >= 25 for n in lengths) >= 8
+    assert (
+        min(lengths) >= 3 and max(lengths) >= (45 if len(table) > 100 else 30) and sum(n >= 25 for n in lengths) >= 8
+    )
 
 
 def test_candidates_differ_in_more_than_casing_and_punctuation(table):
@@ -68,8 +70,8 @@ def test_casing_rows_have_few_wrong_words(table):
         assert len(there) == len(here) and sum(a != b for a, b in zip(there, here, strict=True)) <= 1, pair
 
 
-def test_the_tables_ask_two_questions_of_the_same_better_candidates():
-    minimal, near = (read_minimal_pairs(path) for path in TABLES.values())
+def test_two_tables_ask_two_questions_of_the_same_better_candidates():
+    minimal, near = (read_minimal_pairs(TABLES[name]) for name in ("minimal_pairs", "near_copies"))
     assert [pair[:3] for pair in minimal] == [pair[:3] for pair in near]
 
     def alike(one, two):
@@ -79,6 +81,13 @@ def test_the_tables_ask_two_questions_of_the_same_better_candidates():
     # but where turning round who does what takes fewer words in the reference
     assert sum(nearer) >= len(nearer) - 5
     assert min(alike(pair.better, pair.worse) for pair in minimal) >= 0.4
+
+
+def test_who_did_what_is_told_in_the_same_words():
+    """No word tells the two candidates apart, but for a form of it: "him" for "he"."""
+    for pair in read_minimal_pairs(TABLES["who_did_what"]):
+        better, worse = Counter(words(pair.better)), Counter(words(pair.worse))
+        assert (better - worse).total() <= 2 and words(pair.better) != words(pair.worse), pair
 
 
 PAIRS = [
@@ -163,13 +172,14 @@ def test_what_is_written(tmp_path, monkeypatch):
     assert (tmp_path / "out" / "sanity.svg").read_bytes() == draw_plot(written, "svg")
 
 
-def test_both_tables_by_default(tmp_path):
+def test_all_tables_by_default(tmp_path):
     results = run(output=tmp_path, baselines=["chrf++"])
     assert {name: data["pairs"] for name, data in results["data"].items()} == {
         "minimal_pairs": 253,
         "near_copies": 253,
+        "who_did_what": 60,
     }
-    minimal, near = (results["rows"][0]["tables"][name]["shares"] for name in TABLES)
+    minimal, near, _ = (results["rows"][0]["tables"][name]["shares"] for name in TABLES)
     assert (
         near["overall"]["share"] < 0.2 < 0.6 < minimal["overall"]["share"]
     )  # shared words mislead in one table alone

@@ -17,6 +17,7 @@ MARKERS = "osD^vPX*"
 QUESTIONS = {
     "minimal_pairs": "against itself with an error in it",
     "near_copies": "against the reference with an error in it, whose words are nearer",
+    "who_did_what": "against itself with two participants changed round",
 }
 
 
