@@ -96,12 +96,16 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "average", "embedded/taught/student-1"),
         place(commands, "finetune", "embedded/taught/second-2"),
         place(commands, "average", "embedded/taught/second-1"),
+        place(commands, "finetune", "embedded/roles/first"),
+        place(commands, "average", "embedded/roles/second-1"),
+        place(commands, "finetune", "embedded/roles/third-2"),
+        place(commands, "average", "embedded/roles/third-2"),
         place(commands, "calibrate"),
         place(commands, "sanity"),
         place(commands, "webnlg"),
     ]
     assert order == sorted(order)
-    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1 + 2 + 2
+    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1 + 2 + 2 + 5
     again, few = run()
     assert again.returncode == 0
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]

@@ -167,7 +167,7 @@ tune "$ship/last" --num_train_epochs 1 --learning_rate 3e-5 --max_length 256 --m
     --train_file "$ship/last.jsonl" --validation_file "$validation" --export_dtype float16
 [ -d "$ship/before" ] || bleurt-repro average "$ship/stage2" "$ship/last" --dtype float16 --output "$ship/before"
 
-# 8. The embedded checkpoint: that one, taught by a larger model, which is fine-tuned on ratings, anchors and contrasts and
+# 8. That one, taught by a larger model, which is fine-tuned on ratings, anchors and contrasts and
 #    says what it holds of rated and unrated pairs and of contrasts. Two runs over that, two more from their mean that see more
 #    identical and empty candidates; the mean of the latter, and of that and the checkpoint before
 taught=$ship/taught
@@ -215,11 +215,42 @@ for seed in 1 2; do
 done
 finished $running
 [ -d "$taught/second" ] || bleurt-repro average "$taught/second-1" "$taught/second-2" --dtype float16 --output "$taught/second"
-[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$taught/second" "$ship/before" --dtype float16 \
+[ -d "$taught/mean" ] || bleurt-repro average "$taught/second" "$ship/before" --dtype float16 --output "$taught/mean"
+
+# 9. The embedded checkpoint: that one after three passes over a part of this and pairs of who did what to whom, the last two
+#    of them made twice and averaged
+roles=$ship/roles
+mkdir -p "$roles"
+# learn_roles NAME SEED FROM RATE PAIRS ROLES CONTRASTS: one pass over so many pairs of step 8, as many of roles, and contrasts
+#    with the scores they were made with
+learn_roles() {
+    [ -f "$roles/$1.jsonl" ] || {
+        bleurt-repro data roles --pairs "$6" --seed "$2" --output "$roles/roles-$1.jsonl"
+        [ "$7" = 0 ] || head -n "$7" "$roles/contrasts.jsonl" >>"$roles/roles-$1.jsonl"
+        python "$recipes/ship_last_pass.py" --train "$taught/train.jsonl" --number "$5" --identical 700 --empty 3000 \
+            --seed "$2" --contrasts "$roles/roles-$1.jsonl" --output "$roles/$1.jsonl"
+    }
+    tune "$roles/$1" --num_train_epochs 1 --learning_rate "$4" --max_length 256 --model "$3" --seed "$2" \
+        --train_file "$roles/$1.jsonl" --validation_file "$validation"
+}
+[ -f "$roles/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
+    --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.2 --ratings "$ship/ratings.jsonl" --pairs 14000 --seed 9 \
+    --output "$roles/contrasts.jsonl"
+learn_roles first 1 "$taught/mean" 1e-4 36000 16000 0
+learn_roles second-1 2 "$roles/first" 1e-4 36000 24000 0 &
+running=$!
+learn_roles second-2 3 "$roles/first" 1e-4 36000 24000 0 &
+finished $running $!
+[ -d "$roles/second" ] || bleurt-repro average "$roles/second-1" "$roles/second-2" --output "$roles/second"
+learn_roles third-1 4 "$roles/second" 7e-5 44000 10000 8000 &
+running=$!
+learn_roles third-2 5 "$roles/second" 7e-5 48000 12000 0 &
+finished $running $!
+[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$roles/third-1" "$roles/third-2" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 
-# 9. What it knows, agreement with ratings of references it has not seen, and data-to-text
+# 10. What it knows, agreement with ratings of references it has not seen, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --baselines "bertscore:$ENCODER" --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \

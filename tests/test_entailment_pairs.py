@@ -1,0 +1,76 @@
+"""Entailment data as pairs to learn scores from: which are drawn, and how a model's scores of them move."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+import typer
+
+RECIPE = Path(__file__).resolve().parents[1] / "training" / "recipes" / "entailment_pairs.py"
+NLI = [
+    ("snli-dev", "train", "entailment", "A dog runs.", "An animal moves."),
+    ("snli-dev", "train", "contradiction", "A dog runs.", "A dog sleeps."),
+    ("cad-snli", "train", "neutral", "A dog runs.", "A brown dog runs."),
+    ("snli-dev", "train", "entailment", "It rains.", "There is rain."),  # nothing contradicts it
+    ("qnli-dev", "train", "contradiction", "It rains.", "It is dry."),  # another source
+]
+
+
+@pytest.fixture(scope="module")
+def main():
+    return runpy.run_path(str(RECIPE))["main"]
+
+
+@pytest.fixture
+def nli(tmp_path):
+    path = tmp_path / "nli.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in NLI), encoding="utf-8")
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_premises_with_both_are_drawn_and_their_scores_moved(main, nli, tmp_path):
+    output = tmp_path / "pairs.jsonl"
+    main(nli=nli, output=output)
+    drawn = read(output)
+    assert [(row["candidate"], row["system"]) for row in drawn] == [
+        ("An animal moves.", "nli: entailment"),
+        ("A dog sleeps.", "nli: contradiction"),
+        ("A brown dog runs.", "nli: neutral"),
+    ]
+    assert all("score" not in row for row in drawn)
+    (tmp_path / "scores.txt").write_text("0.2\n-1.8\n0.5\n")
+    main(nli=nli, output=output, scores=tmp_path / "scores.txt")
+    # -1.8 - 0.7 is below what people give
+    assert [row["score"] for row in read(output)] == pytest.approx([0.3, -2.0, 0.4])
+    main(nli=nli, output=output, pairs=2)
+    assert read(output) == drawn[:2]
+
+
+def test_labels_of_a_training_set_are_moved_and_the_rest_kept(main, nli, tmp_path):
+    rows = [
+        {"reference": "A dog runs.", "candidate": "A dog sleeps.", "score": 0.1, "system": "label"},
+        {"reference": "A dog runs.", "candidate": "An animal moves.", "score": 0.1, "system": "a person's"},
+        {"reference": "It rains.", "candidate": "It pours.", "score": -0.2, "system": "label"},
+    ]
+    train = tmp_path / "train.jsonl"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main(nli=nli, output=tmp_path / "moved.jsonl", of=train, rest=tmp_path / "rest.jsonl", contradicted=-0.5)
+    assert read(tmp_path / "moved.jsonl") == [{**rows[0], "score": -0.4, "system": "label: contradiction"}]
+    assert read(tmp_path / "rest.jsonl") == rows[1:]
+
+
+def test_wrong_input(main, nli, tmp_path):
+    (tmp_path / "scores.txt").write_text("0.2\n")
+    with pytest.raises(ValueError, match="3 entailment pairs"):
+        main(nli=nli, output=tmp_path / "out.jsonl", scores=tmp_path / "scores.txt")
+    train = tmp_path / "train.jsonl"
+    train.write_text(json.dumps({"reference": "a", "candidate": "b", "score": 0.0, "system": "label"}) + "\n")
+    with pytest.raises(typer.BadParameter, match="no labelled pair"):
+        main(nli=nli, output=tmp_path / "out.jsonl", of=train)
