@@ -29,7 +29,7 @@ with open(os.environ["COMMANDS"], "a") as file:
 if os.environ.get("FAILS", "nothing") in " ".join(words):
     sys.exit("out of memory")
 for option, written in zip(words, words[1:]):
-    if option in ("--output", "--output_dir", "--scores", "--held-out"):
+    if option in ("--output", "--output_dir", "--scores", "--held-out", "--rest"):
         path = pathlib.Path(written)
         if path.suffix in (".jsonl", ".txt"):
             path.write_text("")
@@ -97,15 +97,20 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "finetune", "embedded/taught/second-2"),
         place(commands, "average", "embedded/taught/second-1"),
         place(commands, "finetune", "embedded/roles/first"),
-        place(commands, "average", "embedded/roles/second-1"),
-        place(commands, "finetune", "embedded/roles/third-2"),
-        place(commands, "average", "embedded/roles/third-2"),
+        place(commands, "average", "embedded/roles/second-a"),
+        place(commands, "finetune", "embedded/roles/third-b"),
+        place(commands, "average", "embedded/roles/third-a"),
+        place(commands, "entailment_pairs.py", "embedded/taught/train.jsonl"),
+        place(commands, "finetune", "embedded/roles/fourth-b"),
+        place(commands, "score", "embedded/roles/mixture-fourth"),
+        place(commands, "finetune", "embedded/roles/fifth-a"),
+        place(commands, "average", "embedded/roles/mixture-second", "embedded/bleurt-repro-mini"),
         place(commands, "calibrate"),
         place(commands, "sanity"),
         place(commands, "webnlg"),
     ]
     assert order == sorted(order)
-    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1 + 2 + 2 + 5
+    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 + 2 + 1 + 2 + 2 + 9
     again, few = run()
     assert again.returncode == 0
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]

@@ -217,36 +217,73 @@ finished $running
 [ -d "$taught/second" ] || bleurt-repro average "$taught/second-1" "$taught/second-2" --dtype float16 --output "$taught/second"
 [ -d "$taught/mean" ] || bleurt-repro average "$taught/second" "$ship/before" --dtype float16 --output "$taught/mean"
 
-# 9. The embedded checkpoint: that one after three passes over a part of this and pairs of who did what to whom, the last two
-#    of them made twice and averaged
+# 9. The embedded checkpoint: that one after five passes over a part of its pairs and sentences of who did what to whom, the
+#    later ones made twice and averaged; contrasts and entailment pairs join in. The mean of the last and of the second
 roles=$ship/roles
 mkdir -p "$roles"
-# learn_roles NAME SEED FROM RATE PAIRS ROLES CONTRASTS: one pass over so many pairs of step 8, as many of roles, and contrasts
-#    with the scores they were made with
-learn_roles() {
-    [ -f "$roles/$1.jsonl" ] || {
-        bleurt-repro data roles --pairs "$6" --seed "$2" --output "$roles/roles-$1.jsonl"
-        [ "$7" = 0 ] || head -n "$7" "$roles/contrasts.jsonl" >>"$roles/roles-$1.jsonl"
-        python "$recipes/ship_last_pass.py" --train "$taught/train.jsonl" --number "$5" --identical 700 --empty 3000 \
-            --seed "$2" --contrasts "$roles/roles-$1.jsonl" --output "$roles/$1.jsonl"
-    }
-    tune "$roles/$1" --num_train_epochs 1 --learning_rate "$4" --max_length 256 --model "$3" --seed "$2" \
-        --train_file "$roles/$1.jsonl" --validation_file "$validation"
+# pass NAME SEED FROM RATE PAIRS-OF PAIRS EMPTY ROLES OTHERS...: one pass over so many pairs of a file, as many with an empty
+# candidate, as many of roles, and other files
+pass() {
+    name=$1 seed=$2 from=$3 rate=$4 of=$5 pairs=$6 empty=$7 share=$8
+    shift 8
+    if [ ! -f "$roles/$name.jsonl" ]; then
+        bleurt-repro data roles --pairs "$share" --seed "$seed" --output "$roles/more-$name.jsonl"
+        [ $# = 0 ] || cat "$@" >>"$roles/more-$name.jsonl"
+        python "$recipes/ship_last_pass.py" --train "$of" --number "$pairs" --identical 600 --empty "$empty" --seed "$seed" \
+            --contrasts "$roles/more-$name.jsonl" --output "$roles/$name.jsonl"
+    fi
+    tune "$roles/$name" --num_train_epochs 1 --learning_rate "$rate" --max_length 256 --model "$from" --seed "$seed" \
+        --train_file "$roles/$name.jsonl" --validation_file "$validation"
 }
-[ -f "$roles/contrasts.jsonl" ] || bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" \
-    --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --reordered 0.2 --ratings "$ship/ratings.jsonl" --pairs 14000 --seed 9 \
-    --output "$roles/contrasts.jsonl"
-learn_roles first 1 "$taught/mean" 1e-4 36000 16000 0
-learn_roles second-1 2 "$roles/first" 1e-4 36000 24000 0 &
+# mean NAME CHECKPOINT...: average weights, unless that is done
+mean() {
+    name=$1
+    shift
+    [ -d "$roles/$name" ] || bleurt-repro average "$@" --output "$roles/$name"
+}
+if [ ! -f "$roles/contrasts-c.jsonl" ]; then
+    bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
+        --reordered 0.2 --ratings "$ship/ratings.jsonl" --pairs 14000 --seed 9 --output "$roles/contrasts.jsonl"
+    sed -n 1,8000p "$roles/contrasts.jsonl" >"$roles/contrasts-a.jsonl"
+    sed -n 8001,11000p "$roles/contrasts.jsonl" >"$roles/contrasts-b.jsonl"
+    sed -n 11001,14000p "$roles/contrasts.jsonl" >"$roles/contrasts-c.jsonl"
+fi
+pass first 1 "$taught/mean" 1e-4 "$taught/train.jsonl" 36000 3000 16000
+pass second-a 2 "$roles/first" 1e-4 "$taught/train.jsonl" 36000 3000 24000 &
 running=$!
-learn_roles second-2 3 "$roles/first" 1e-4 36000 24000 0 &
+pass second-b 3 "$roles/first" 1e-4 "$taught/train.jsonl" 36000 3000 24000 &
 finished $running $!
-[ -d "$roles/second" ] || bleurt-repro average "$roles/second-1" "$roles/second-2" --output "$roles/second"
-learn_roles third-1 4 "$roles/second" 7e-5 44000 10000 8000 &
+mean second "$roles/second-a" "$roles/second-b"
+mean mixture-second "$roles/second" "$roles/second" "$taught/mean"
+pass third-a 4 "$roles/second" 7e-5 "$taught/train.jsonl" 44000 2500 10000 "$roles/contrasts-a.jsonl" &
 running=$!
-learn_roles third-2 5 "$roles/second" 7e-5 48000 12000 0 &
+pass third-b 5 "$roles/second" 7e-5 "$taught/train.jsonl" 48000 2500 12000 &
 finished $running $!
-[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$roles/third-1" "$roles/third-2" --dtype float16 \
+mean third "$roles/third-a" "$roles/third-b"
+mean mixture-third "$roles/third" "$roles/third" "$taught/mean"
+[ -f "$roles/rest.jsonl" ] || python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --of "$taught/train.jsonl" \
+    --entailed 0.4 --neutral -0.1 --contradicted -0.5 --output "$roles/entailment-labels.jsonl" --rest "$roles/rest.jsonl"
+pass fourth-a 6 "$roles/mixture-third" 5e-5 "$roles/rest.jsonl" 18000 2000 9000 "$roles/contrasts-b.jsonl" \
+    "$roles/entailment-labels.jsonl" &
+running=$!
+pass fourth-b 7 "$roles/mixture-third" 5e-5 "$roles/rest.jsonl" 18000 2000 9000 "$roles/contrasts-c.jsonl" \
+    "$roles/entailment-labels.jsonl" &
+finished $running $!
+mean fourth "$roles/fourth-a" "$roles/fourth-b"
+mean mixture-fourth "$roles/fourth" "$roles/mixture-second"
+if [ ! -f "$roles/entailment-moved.jsonl" ]; then
+    python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --output "$roles/entailment.jsonl"
+    bleurt-repro score --pairs "$roles/entailment.jsonl" --checkpoint "$roles/mixture-fourth" --dtype bfloat16 \
+        --output "$roles/entailment.txt"
+    python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --scores "$roles/entailment.txt" \
+        --output "$roles/entailment-moved.jsonl"
+fi
+pass fifth-a 8 "$roles/mixture-fourth" 5e-5 "$roles/rest.jsonl" 22000 1500 8000 "$roles/entailment-moved.jsonl" &
+running=$!
+pass fifth-b 9 "$roles/mixture-fourth" 5e-5 "$roles/rest.jsonl" 22000 1500 8000 "$roles/entailment-moved.jsonl" &
+finished $running $!
+mean fifth "$roles/fifth-a" "$roles/fifth-b"
+[ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$roles/fifth" "$roles/mixture-second" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 
