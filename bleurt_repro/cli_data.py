@@ -149,9 +149,22 @@ def data_roles(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
     """Make English sentences of who did what to whom, told again rightly and with the roles turned round."""
-    from bleurt_repro.datasets_builders.role_sentences import role_file
+    from bleurt_repro.datasets_builders.role_sentences import make_role_pairs, write_pairs
 
-    _print_counts(role_file(output, pairs, seed))
+    _print_counts(write_pairs(output, make_role_pairs(pairs, seed)))
+
+
+@data_app.command("opposites")
+def data_opposites(
+    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+) -> None:
+    """Make English sentences told again in other words, rightly and turned into their opposites."""
+    from bleurt_repro.datasets_builders.opposite_sentences import make_opposite_pairs
+    from bleurt_repro.datasets_builders.role_sentences import write_pairs
+
+    _print_counts(write_pairs(output, make_opposite_pairs(pairs, seed)))
 
 
 def _print_counts(counts: dict[str, int]) -> None:

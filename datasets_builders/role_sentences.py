@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ from bleurt_repro.datasets_builders.contrast_pairs import CHANGED, COPY, JOINED_
 
 Random = np.random.Generator
 Row = dict[str, Any]
-_Who = tuple[str, str]  # quality, or ""; noun, name, or pronoun as a subject
+Who = tuple[str, str]  # quality, or ""; noun, name, or pronoun as a subject
+# Two wordings of a clause, the reference's and the candidate's, each as it is and turned into what it does not mean.
+Clauses = tuple[tuple[str, str], tuple[str, str]]
 
 TEMPLATES = Path(__file__).with_suffix(".yaml")
 # Of the sentences: how many are about a deed ("A thanked B"), not of another family; say when or where; stand in a frame
@@ -38,7 +41,7 @@ QUALITY_SHARE, QUALITIES_TURNED_SHARE, SYNONYM_SHARE = 0.25, 0.3, 0.3
 # How often the reference's own wording is shown turned round, too: near copies, which differ in two words' places alone.
 NEAR_COPY_SHARE = 0.5
 
-_BARE = ("name", "place", "food", "substance", "pronoun")  # need no "the"
+_THE = ("person", "group", "building", "thing", "animal", "vehicle", "event")  # kinds that need an article
 _SLOT = re.compile(r"\{(\w+)\}")
 _ACTIVE = "{{A}} {past} {{b}}"
 _DEED = (_ACTIVE, _ACTIVE, "{{B}} was {participle} by {{a}}", "it was {{A}} that {past} {{b}}")
@@ -57,37 +60,41 @@ def make_role_pairs(pairs: int, seed: int = 0) -> list[Row]:
     Raises:
         ValueError: if `pairs` is not positive.
     """
+    return make_pairs(_clauses, "roles", pairs, seed)
+
+
+def make_pairs(clauses: Callable[[Random], Clauses], what: str, pairs: int, seed: int) -> list[Row]:
+    """Make pairs of what draws two wordings of a clause; `what` is kept or turned goes into the column system."""
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
     random, made = np.random.default_rng(seed), list[Row]()
     while len(made) < pairs:
-        made += _make(random)
+        made += _make(clauses, what, random)
     return made[:pairs]
 
 
-def role_file(output: str | Path, pairs: int, seed: int = 0) -> dict[str, int]:
-    """Write what `make_role_pairs` gives as JSON lines; return how many pairs of each kind there are."""
+def write_pairs(output: str | Path, made: list[Row]) -> dict[str, int]:
+    """Write pairs as JSON lines; return how many of each kind there are."""
     from bleurt_repro.metric.atomic import write_text
 
-    made = make_role_pairs(pairs, seed)
     write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made))
     return dict(Counter(row["system"] for row in made))
 
 
 @cache
-def _templates() -> dict[str, Any]:
+def templates() -> dict[str, Any]:
+    """Give what the templates' file holds."""
     import yaml
 
     return yaml.safe_load(TEMPLATES.read_text(encoding="utf-8"))
 
 
-def _make(random: Random) -> list[Row]:
-    # Two wordings, the reference's and the candidate's, each as it is and turned round.
-    texts = [[_sentence(clause) for clause in wording] for wording in _clauses(random)]
+def _make(clauses: Callable[[Random], Clauses], what: str, random: Random) -> list[Row]:
+    texts = [[_sentence(clause) for clause in wording] for wording in clauses(random)]
     loss = CHANGED
     if random.random() < JOINED_SHARE:
         # The neighbour is said in two ways as well, so that the texts do not agree in it word for word.
-        beside = [_sentence(clause) for clause, _ in _clauses(random)]
+        beside = [_sentence(clause) for clause, _ in clauses(random)]
         first = random.random() < 0.5
         texts = [
             [f"{text} {other}" if first else f"{other} {text}" for text in wording]
@@ -95,81 +102,96 @@ def _make(random: Random) -> list[Row]:
         ]
         loss *= JOINED_WEIGHT
     (reference, near_copy), (kept, turned) = texts
-    rows = [_row(reference, kept, SAME, "kept"), _row(reference, turned, SAME - loss, "turned")]
+    rows = [_row(reference, kept, SAME, f"{what} kept"), _row(reference, turned, SAME - loss, f"{what} turned")]
     if random.random() < NEAR_COPY_SHARE:
-        rows.append(_row(reference, near_copy, COPY - loss, "turned"))
+        rows.append(_row(reference, near_copy, COPY - loss, f"{what} turned"))
     return rows
 
 
-def _clauses(random: Random) -> tuple[tuple[str, str], tuple[str, str]]:
+def _clauses(random: Random) -> Clauses:
     """Draw a family and who it is about: two wordings of it, each as it is and turned round."""
-    known = _templates()
+    known = templates()
     if random.random() < DEED_SHARE:
-        family, wordings, when = _deed(_draw(known["deeds"], random), random)
+        family = draw(known["deeds"], random)
+        said, when = _deed(family, random), True
     else:
-        family = _draw(known["families"], random)
-        wordings = [family["say"][i] for i in random.permutation(len(family["say"]))[:2]]
-        when = family.get("when", False)
-    framed = random.random() < FRAME_SHARE
-    if when and random.random() < WHEN_SHARE:
-        extra = _draw(known["lists"][_draw(("time", "where"), random)], random)
-        # Fronted or not in either wording; inside a frame a fronted phrase reads badly.
-        wordings = [
-            f"{extra}, {wording}" if not framed and random.random() < 0.5 else f"{wording} {extra}"
-            for wording in wordings
-        ]
-    if framed:
-        frame = _draw(known["frames"], random)
-        wordings = [_draw(frame, random).replace("{s}", wording) for wording in wordings]
-    slots = {slot for wording in wordings for slot in _SLOT.findall(wording) if slot.lower() not in ("a", "b")}
-    filled = {slot: _draw(known["lists"][slot], random) for slot in sorted(slots)}
-    kind = _draw(family["who"], random)
-    two = _two(kind, random)
+        family = draw(known["families"], random)
+        said, when = two_of(family["say"], random), family.get("when", False)
+    told = [shell.replace("{s}", wording) for shell, wording in zip(shells(when, random), said, strict=True)]
+    filled = fillings(told, known["lists"], random)
+    kind = draw(family["who"], random)
+    two = some_of(kind, 2, known["lists"], random)
     turned = two[::-1]
     if random.random() < QUALITIES_TURNED_SHARE and all(quality for quality, _ in two):
         turned = [(quality, noun) for (quality, _), (_, noun) in zip(turned, two, strict=True)]
-    again = _again(two, random)
     first, second = (
-        (_fill(wording, kind, two, nouns, filled), _fill(wording, kind, turned, nouns, filled))
-        for wording, nouns in zip(wordings, ({}, again), strict=True)
+        (tell(wording, kind, two, nouns, filled), tell(wording, kind, turned, nouns, filled))
+        for wording, nouns in zip(told, ({}, again(two, random)), strict=True)
     )
     return first, second
 
 
-def _deed(deed: dict[str, Any], random: Random) -> tuple[dict[str, Any], list[str], bool]:
+def _deed(deed: dict[str, Any], random: Random) -> list[str]:
     said: list[str] = []
     while len(said) < 2:
-        past, participle = _draw(deed["say"], random).split("/")
-        wording = _draw(_DEED, random).format(past=past, participle=participle)
+        past, participle = draw(deed["say"], random).split("/")
+        wording = draw(_DEED, random).format(past=past, participle=participle)
         if wording not in said:
             said.append(wording)
-    return deed, said, True
+    return said
 
 
-def _two(kind: str, random: Random) -> list[_Who]:
-    """Draw two of a kind, with a quality each or without."""
-    known = _templates()
-    nouns = [subject for subject, _ in known["pronouns"]] if kind == "pronoun" else known["lists"][kind]
-    chosen = [nouns[i] for i in random.permutation(len(nouns))[:2]]
-    qualities = ["", ""]
+def two_of(wordings: list[Any], random: Random) -> list[Any]:
+    """Draw two different ones."""
+    return [wordings[i] for i in random.permutation(len(wordings))[:2]]
+
+
+def shells(when: bool, random: Random) -> list[str]:
+    """Draw what stands around a clause ({s}) in two wordings: when or where it was, if that fits, and who says so."""
+    known, around = templates(), ["{s}", "{s}"]
+    framed = random.random() < FRAME_SHARE
+    if when and random.random() < WHEN_SHARE:
+        extra = draw(known["lists"][draw(("time", "where"), random)], random)
+        # Fronted or not in either wording; inside a frame a fronted phrase reads badly.
+        around = [f"{extra}, {{s}}" if not framed and random.random() < 0.5 else f"{{s}} {extra}" for _ in range(2)]
+    if framed:
+        frame = draw(known["frames"], random)
+        around = [draw(frame, random).replace("{s}", shell) for shell in around]
+    return around
+
+
+def fillings(wordings: Iterable[str], lists: dict[str, list[str]], random: Random) -> dict[str, str]:
+    """Draw one word for each slot of the wordings that is not one of the participants."""
+    slots = {slot for wording in wordings for slot in _SLOT.findall(wording) if slot.lower() not in ("a", "b")}
+    return {slot: draw(lists[slot], random) for slot in sorted(slots)}
+
+
+def some_of(kind: str, number: int, lists: dict[str, list[str]], random: Random) -> list[Who]:
+    """Draw so many different participants of a kind, with a quality each or without."""
+    known = templates()
+    nouns = [subject for subject, _ in known["pronouns"]] if kind == "pronoun" else lists[kind]
+    chosen = [nouns[i] for i in random.permutation(len(nouns))[:number]]
+    qualities = [""] * number
     if kind in known["qualities"] and random.random() < QUALITY_SHARE:
-        qualities = [known["qualities"][kind][i] for i in random.permutation(len(known["qualities"][kind]))[:2]]
+        of_kind = known["qualities"][kind]
+        qualities = [of_kind[i] for i in random.permutation(len(of_kind))[:number]]
     return list(zip(qualities, chosen, strict=True))
 
 
-def _again(two: list[_Who], random: Random) -> dict[str, str]:
-    """Draw other words for the two, which neither of them is."""
-    known, nouns = _templates()["synonyms"], [noun for _, noun in two]
+def again(who: list[Who], random: Random) -> dict[str, str]:
+    """Draw other words for the participants, which none of them is."""
+    known, nouns = templates()["synonyms"], [noun for _, noun in who]
     names = {noun: noun.split()[-1] for noun in nouns if noun.startswith(("Mr ", "Ms ", "Dr "))}
     others = {noun: other for noun in nouns if (other := {**known, **names}.get(noun))}
     return {noun: other for noun, other in others.items() if other not in nouns and random.random() < SYNONYM_SHARE}
 
 
-def _fill(wording: str, kind: str, two: list[_Who], nouns: dict[str, str], filled: dict[str, str]) -> str:
-    objects = dict(_templates()["pronouns"])
-    article = "" if kind in _BARE else "the "
+def tell(wording: str, kind: str, who: list[Who], nouns: dict[str, str], filled: dict[str, str]) -> str:
+    """Put participants, under other names where `nouns` has some, and words into the slots of a wording."""
+    objects = dict(templates()["pronouns"])
+    article = "the " if kind in _THE else ""
     forms = dict(filled)
-    for letter, (quality, noun) in zip("ab", two, strict=True):
+    for letter, (quality, noun) in zip("ab", who, strict=False):
         told = f"{article}{quality} {nouns.get(noun, noun)}".replace("  ", " ").strip()
         forms |= {letter.upper(): told, letter: objects.get(told, told)}
     return _SLOT.sub(lambda slot: forms[slot.group(1)], wording)
@@ -179,14 +201,10 @@ def _sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
 
 
-def _draw(of: Any, random: Random) -> Any:
+def draw(of: Any, random: Random) -> Any:
+    """Draw one."""
     return of[int(random.integers(len(of)))]
 
 
-def _row(reference: str, candidate: str, score: float, roles: str) -> Row:
-    return {
-        "reference": reference,
-        "candidate": candidate,
-        "score": round(score, 4),
-        "system": f"contrast: roles {roles}",
-    }
+def _row(reference: str, candidate: str, score: float, kind: str) -> Row:
+    return {"reference": reference, "candidate": candidate, "score": round(score, 4), "system": f"contrast: {kind}"}

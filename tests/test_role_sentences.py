@@ -37,7 +37,7 @@ def test_every_text_is_a_whole_sentence_and_no_candidate_is_its_reference(rows):
 
 def test_each_reference_has_both_and_they_have_the_same_words():
     # A pronoun takes another form where it changes places: "I" and "me" count as one word.
-    forms = {form: forms[0] for forms in role_sentences._templates()["pronouns"] for form in forms}
+    forms = {form: forms[0] for forms in role_sentences.templates()["pronouns"] for form in forms}
 
     def words(text):
         found = (word if word == "I" else word.lower() for word in re.findall(r"[\w-]+", text))
@@ -68,7 +68,7 @@ def test_the_candidate_alone_does_not_tell():
 
 
 def test_all_lists_and_wordings_are_there():
-    known = role_sentences._templates()
+    known = role_sentences.templates()
     for family in [*known["families"], *known["deeds"]]:
         assert set(family["who"]) <= {*known["lists"], "pronoun"}, family
     for family in known["families"]:

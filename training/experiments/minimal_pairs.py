@@ -1,12 +1,14 @@
 """Tables of two candidates for a reference: one conveys it, the other contains an error of a known type.
 
-Three tables of the project's own sentences. The first two ask two questions of the same references and better candidates:
+Four tables of the project's own sentences. The first two ask two questions of the same references and better candidates:
 
 - minimal pairs: the worse candidate is the better one with the error in it. Does the metric see the error?
 - near copies: the worse candidate is the reference with the error in it, so that counting shared words points the wrong
   way in most rows. Does the metric see the error where the words speak for it?
 - who did what: more minimal pairs of word order, in which the worse candidate has the better one's words with two
   participants changed round, and nothing but the reference tells which is right.
+- free paraphrases: more minimal pairs of paraphrase, in which a word or a few turn the meaning, often one that the
+  reference only implies.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ TABLES = {
     "minimal_pairs": Path(__file__).with_name("minimal_pairs.tsv"),
     "near_copies": Path(__file__).with_name("near_copies.tsv"),
     "who_did_what": Path(__file__).with_name("who_did_what.tsv"),
+    "free_paraphrases": Path(__file__).with_name("free_paraphrases.tsv"),
 }
 COLUMNS = ("type", "reference", "better", "worse")
 TYPES = (

@@ -18,6 +18,7 @@ QUESTIONS = {
     "minimal_pairs": "against itself with an error in it",
     "near_copies": "against the reference with an error in it, whose words are nearer",
     "who_did_what": "against itself with two participants changed round",
+    "free_paraphrases": "against itself with its meaning turned",
 }
 
 
