@@ -1,38 +1,15 @@
-"""Sentences of who did what to whom: which agree, which are turned round, and that nothing else tells them apart."""
+"""Sentences of who did what to whom: the turned ones have the same words, and nothing else tells them apart."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 
-import pytest
-
-from bleurt_repro.cli import main
 from bleurt_repro.datasets_builders import role_sentences
-from bleurt_repro.datasets_builders.contrast_pairs import CHANGED, COPY, JOINED_WEIGHT, SAME
+from bleurt_repro.datasets_builders.contrast_pairs import CHANGED, SAME
 from bleurt_repro.datasets_builders.role_sentences import make_role_pairs
 
 KEPT, TURNED = "contrast: roles kept", "contrast: roles turned"
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return make_role_pairs(6_000, seed=1)
-
-
-def test_turned_round_costs_what_a_changed_meaning_costs(rows):
-    scores = {kind: {row["score"] for row in rows if row["system"] == kind} for kind in (KEPT, TURNED)}
-    lost = [CHANGED, CHANGED * JOINED_WEIGHT]
-    assert scores[KEPT] == {SAME}
-    assert scores[TURNED] == {round(whole - loss, 4) for whole in (SAME, COPY) for loss in lost}
-
-
-def test_every_text_is_a_whole_sentence_and_no_candidate_is_its_reference(rows):
-    for row in rows:
-        for text in (row["reference"], row["candidate"]):
-            assert re.fullmatch(r"[A-Z0-9][^{}]*[.]", text), text
-        assert row["reference"] != row["candidate"]
 
 
 def test_each_reference_has_both_and_they_have_the_same_words():
@@ -79,24 +56,3 @@ def test_all_lists_and_wordings_are_there():
             assert {slot for slot in slots if slot.lower() not in ("a", "b")} <= set(known["lists"]), wording
     for deed in known["deeds"]:
         assert all(len(verb.split("/")) == 2 for verb in deed["say"])
-
-
-def test_a_seed_decides_all():
-    assert make_role_pairs(200, seed=4) == make_role_pairs(200, seed=4)
-    assert make_role_pairs(200, seed=4) != make_role_pairs(200, seed=5)
-
-
-def test_the_command_writes_them(tmp_path, capsys):
-    output = tmp_path / "roles.jsonl"
-    with pytest.raises(SystemExit) as done:
-        main(["data", "roles", "--pairs", "50", "--seed", "1", "--output", str(output)])
-    assert not done.value.code
-    written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert written == make_role_pairs(50, seed=1)
-    counts = Counter(row["system"] for row in written)
-    assert f"{KEPT}: {counts[KEPT]} records" in capsys.readouterr().out
-
-
-def test_wrong_input():
-    with pytest.raises(ValueError, match="at least 1, found 0"):
-        make_role_pairs(0)
