@@ -149,7 +149,8 @@ def data_roles(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
     """Make English sentences of who did what to whom, told again rightly and with the roles turned round."""
-    from bleurt_repro.datasets_builders.role_sentences import make_role_pairs, write_pairs
+    from bleurt_repro.datasets_builders.role_sentences import make_role_pairs
+    from bleurt_repro.datasets_builders.template_sentences import write_pairs
 
     _print_counts(write_pairs(output, make_role_pairs(pairs, seed)))
 
@@ -162,7 +163,7 @@ def data_opposites(
 ) -> None:
     """Make English sentences told again in other words, rightly and turned into their opposites."""
     from bleurt_repro.datasets_builders.opposite_sentences import make_opposite_pairs
-    from bleurt_repro.datasets_builders.role_sentences import write_pairs
+    from bleurt_repro.datasets_builders.template_sentences import write_pairs
 
     _print_counts(write_pairs(output, make_opposite_pairs(pairs, seed)))
 

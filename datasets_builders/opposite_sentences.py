@@ -11,13 +11,13 @@ Scores are those of `contrast_pairs`, in standard deviations of ratings.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bleurt_repro.datasets_builders.role_sentences import (
+from bleurt_repro.datasets_builders.template_sentences import (
     Clauses,
     Random,
+    Row,
     again,
     draw,
     fillings,
@@ -32,7 +32,7 @@ from bleurt_repro.datasets_builders.role_sentences import (
 TEMPLATES = Path(__file__).with_suffix(".yaml")
 
 
-def make_opposite_pairs(pairs: int, seed: int = 0) -> list[dict[str, Any]]:
+def make_opposite_pairs(pairs: int, seed: int = 0) -> list[Row]:
     """Make pairs of sentences that say the same in other words, or the opposite.
 
     Args:
@@ -48,11 +48,8 @@ def make_opposite_pairs(pairs: int, seed: int = 0) -> list[dict[str, Any]]:
     return make_pairs(_clauses, "meaning", pairs, seed)
 
 
-@cache
 def _templates() -> dict[str, Any]:
-    import yaml
-
-    known = yaml.safe_load(TEMPLATES.read_text(encoding="utf-8"))
+    known = templates(TEMPLATES)
     return {**known, "lists": {**templates()["lists"], **known["lists"]}}
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from bleurt_repro.datasets_builders import role_sentences
 from bleurt_repro.datasets_builders.contrast_pairs import CHANGED, SAME
 from bleurt_repro.datasets_builders.role_sentences import make_role_pairs
+from bleurt_repro.datasets_builders.template_sentences import templates
 
 KEPT, TURNED = "contrast: roles kept", "contrast: roles turned"
 
 
 def test_each_reference_has_both_and_they_have_the_same_words():
     # A pronoun takes another form where it changes places: "I" and "me" count as one word.
-    forms = {form: forms[0] for forms in role_sentences.templates()["pronouns"] for form in forms}
+    forms = {form: forms[0] for forms in templates()["pronouns"] for form in forms}
 
     def words(text):
         found = (word if word == "I" else word.lower() for word in re.findall(r"[\w-]+", text))
@@ -45,7 +45,7 @@ def test_the_candidate_alone_does_not_tell():
 
 
 def test_all_lists_and_wordings_are_there():
-    known = role_sentences.templates()
+    known = templates()
     for family in [*known["families"], *known["deeds"]]:
         assert set(family["who"]) <= {*known["lists"], "pronoun"}, family
     for family in known["families"]:
