@@ -67,6 +67,10 @@ def test_labels_of_a_training_set_are_moved_and_the_rest_kept(main, nli, tmp_pat
 
 
 def test_wrong_input(main, nli, tmp_path):
+    broken = tmp_path / "broken.tsv"
+    broken.write_text(nli.read_text() + "snli-dev\ttrain\tentailment\n")
+    with pytest.raises(ValueError, match=f"{broken}.*line 6"):
+        main(nli=broken, output=tmp_path / "out.jsonl")
     (tmp_path / "scores.txt").write_text("0.2\n")
     with pytest.raises(ValueError, match="3 entailment pairs"):
         main(nli=nli, output=tmp_path / "out.jsonl", scores=tmp_path / "scores.txt")

@@ -22,11 +22,12 @@ import typer
 
 from bleurt_repro.datasets_builders.pseudo_labels import read_scores
 from bleurt_repro.datasets_builders.rating_files import rating_records
-from bleurt_repro.datasets_builders.record_files import text_lines
 from bleurt_repro.metric.atomic import write_text
+from bleurt_repro.training.teachers.tables import read_table
 
 # With a licence that allows commercial use, in natural sentences.
 SOURCES = ("mnli-dev(m+mm)", "snli-dev", "cad-snli")
+COLUMNS = ("source", "split", "label", "premise", "hypothesis")
 LEAST, MOST = -2.0, 1.5  # of `training_set.py`
 
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ def main(
     """Write pairs; with scores, or of a training set, with these moved."""
     moves = {"entailment": entailed, "neutral": neutral, "contradiction": contradicted}
     if of is not None:
-        said, rows, others = _said(nli), [], []
+        said, rows, others = dict(_read(nli)), [], []
         for row in rating_records(of):
             kind = said.get((row["reference"], row["candidate"])) if row["system"] == "label" else None
             if kind is None:
@@ -79,10 +80,8 @@ def main(
 def draw(nli: Path, pairs: int, seed: int) -> list[tuple[str, str, str]]:
     """Draw premises that entail one hypothesis and contradict another, with all their hypotheses and labels."""
     by_premise: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for line in text_lines(nli):
-        source, _, kind, premise, hypothesis = line.rstrip("\r\n").split("\t")
-        if source in SOURCES:
-            by_premise[premise][kind].append(hypothesis)
+    for (premise, hypothesis), kind in _read(nli):
+        by_premise[premise][kind].append(hypothesis)
     both = [premise for premise, kinds in by_premise.items() if {"entailment", "contradiction"} <= set(kinds)]
     random.Random(seed).shuffle(both)
     found = [
@@ -91,9 +90,9 @@ def draw(nli: Path, pairs: int, seed: int) -> list[tuple[str, str, str]]:
     return found[:pairs]
 
 
-def _said(nli: Path) -> dict[tuple[str, str], str]:
-    rows = (line.rstrip("\r\n").split("\t") for line in text_lines(nli))
-    return {(premise, hypothesis): kind for source, _, kind, premise, hypothesis in rows if source in SOURCES}
+def _read(nli: Path) -> list[tuple[tuple[str, str], str]]:
+    rows = read_table(nli, COLUMNS)
+    return [((row["premise"], row["hypothesis"]), row["label"]) for row in rows if row["source"] in SOURCES]
 
 
 def _move(score: float, by: float) -> float:
