@@ -221,8 +221,8 @@ finished $running
 #    later ones made twice and averaged; contrasts and entailment pairs join in. The mean of the last and of the second
 roles=$ship/roles
 mkdir -p "$roles"
-# pass NAME SEED FROM RATE PAIRS-OF PAIRS EMPTY ROLES OTHERS...: one pass over so many pairs of a file, as many with an empty
-# candidate, as many of roles, and other files
+# pass NAME SEED FROM RATE PAIRS-OF PAIRS EMPTY ROLES OTHERS...: one pass over PAIRS pairs of a file, EMPTY with an empty
+# candidate, ROLES of roles, and all of other files
 pass() {
     name=$1 seed=$2 from=$3 rate=$4 of=$5 pairs=$6 empty=$7 share=$8
     shift 8
