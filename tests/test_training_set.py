@@ -47,7 +47,7 @@ def files(tmp_path):
     contrasts = [rated(40, 0.8, system="contrast: same")]
     return {
         "ratings": write(tmp_path / "anchored.jsonl", ratings),
-        "labels": write(tmp_path / "labels.jsonl", labels),
+        "labels": [write(tmp_path / "labels.jsonl", labels)],
         "contrasts": write(tmp_path / "contrasts.jsonl", contrasts),
         "output": tmp_path / "train.jsonl",
     }
@@ -67,17 +67,26 @@ def test_labels_get_the_scale_of_the_ratings_they_share(files):
 
 
 def test_a_rating_and_a_label_that_disagree_are_averaged(files):
-    rows = read(files["labels"])
+    rows = read(files["labels"][0])
     rows[0]["score"], rows[1]["score"] = rows[1]["score"], rows[0]["score"]  # the same mean and deviation
-    write(files["labels"], rows)
+    write(files["labels"][0], rows)
     recipe("training_set.py")["main"](**files, joined=0)
     score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
     assert score["Reference 0.", "Text 0."] == pytest.approx(0.0)
     assert score["Reference 2.", "Text 2."] == pytest.approx(0.5)
 
 
+def test_each_file_of_labels_gets_its_own_scale_and_the_first_counts(files, tmp_path):
+    others = [rated(i, 7.0 * (-1) ** i + 3) for i in range(6)] + [rated(30, 10.0), rated(32, -4.0)]
+    files["labels"].append(write(tmp_path / "others.jsonl", others))
+    recipe("training_set.py")["main"](**files, joined=0)
+    score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
+    assert score["Reference 30.", "Text 30."] == pytest.approx(0.0)  # the first file's, not 0.5
+    assert score["Reference 32.", "Text 32."] == pytest.approx(-0.5)
+
+
 def test_labels_of_other_pairs_alone_have_no_scale(files):
-    write(files["labels"], [rated(30, 0.0), rated(31, 1.0)])
+    write(files["labels"][0], [rated(30, 0.0), rated(31, 1.0)])
     with pytest.raises(typer.BadParameter, match="at least two give labels their scale"):
         recipe("training_set.py")["main"](**files, joined=0)
 

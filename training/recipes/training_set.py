@@ -27,6 +27,7 @@ from bleurt_repro.datasets_builders.rating_files import rating_records
 from bleurt_repro.metric.atomic import write_text
 
 Row = dict[str, Any]
+Key = tuple[str, str]
 MOST_SEGMENTS = 4
 LEAST, MOST = -2.0, 1.5  # labels beyond what people give are brought back
 # Of longer texts: how often a part is missing or another's, and what it is rated then; how often parts are reordered.
@@ -36,7 +37,10 @@ LOST = -1.4
 
 def main(
     ratings: Annotated[Path, typer.Option(help="People's ratings, with or without anchors (`data anchors`).")],
-    labels: Annotated[Path, typer.Option(help="train.jsonl of `bleurt-repro data pseudo-labels`.")],
+    labels: Annotated[
+        list[Path],
+        typer.Option(help="train.jsonl of `bleurt-repro data pseudo-labels`; repeatable, the first that has a pair counts."),
+    ],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
     contrast_scores: Annotated[
@@ -46,18 +50,12 @@ def main(
     seed: Annotated[int, typer.Option(help="Of what is put together.")] = 0,
 ) -> None:
     """Write ratings, labels, longer texts and contrasts."""
-    given, labelled = rating_records(ratings), rating_records(labels)
+    given = rating_records(ratings)
     altered = read_contrasts(contrasts, contrast_scores)
-    label = {_key(row): row["score"] for row in labelled}
+    label: dict[Key, float] = {}
+    for path in labels:
+        label = on_scale_of_ratings(path, given) | label
     both = [row for row in given if not _is_anchor(row) and _key(row) in label]
-    if len(both) < 2:
-        raise typer.BadParameter(
-            f"{labels} labels {len(both)} pairs of {ratings}: at least two give labels their scale"
-        )
-    theirs, people = (np.array(x) for x in zip(*((label[_key(row)], row["score"]) for row in both), strict=True))
-    slope = people.std() / theirs.std()
-    offset = people.mean() - slope * theirs.mean()
-    label = {key: float(np.clip(offset + slope * score, LEAST, MOST)) for key, score in label.items()}
     shared = {_key(row) for row in both}
     rated = [
         {**row, "score": (row["score"] + label[_key(row)]) / 2} if not _is_anchor(row) and _key(row) in shared else row
@@ -74,9 +72,22 @@ def main(
     kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
     write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
     typer.echo(
-        f"{len(rated):,} ratings and anchors ({len(both):,} with a label, agreement r "
-        f"{np.corrcoef(theirs, people)[0, 1]:.3f}), {len(unrated):,} labels, {len(longer):,} longer, {len(rows):,} in all"
+        f"{len(rated):,} ratings and anchors ({len(both):,} with a label), {len(unrated):,} labels, {len(longer):,} longer, "
+        f"{len(rows):,} in all"
     )
+
+
+def on_scale_of_ratings(path: Path, ratings: list[Row]) -> dict[Key, float]:
+    """Read labels, and give them the mean and deviation that people's ratings have on the pairs both rate."""
+    label = {_key(row): float(row["score"]) for row in rating_records(path)}
+    both = [row for row in ratings if not _is_anchor(row) and _key(row) in label]
+    if len(both) < 2:
+        raise typer.BadParameter(f"{path} labels {len(both)} pairs of the ratings: at least two give labels their scale")
+    theirs, people = (np.array(x) for x in zip(*((label[_key(row)], row["score"]) for row in both), strict=True))
+    slope = people.std() / theirs.std()
+    offset = people.mean() - slope * theirs.mean()
+    typer.echo(f"{path}: agreement with {len(both):,} ratings r {np.corrcoef(theirs, people)[0, 1]:.3f}")
+    return {key: float(np.clip(offset + slope * score, LEAST, MOST)) for key, score in label.items()}
 
 
 def read_contrasts(contrasts: Path | None, scores: Path | None) -> list[Row]:
@@ -114,7 +125,7 @@ def join(rows: list[Row], number: int, random: np.random.Generator) -> list[Row]
     return made
 
 
-def _key(row: Row) -> tuple[str, str]:
+def _key(row: Row) -> Key:
     return row["reference"], row["candidate"]
 
 
