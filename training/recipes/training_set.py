@@ -39,7 +39,9 @@ def main(
     ratings: Annotated[Path, typer.Option(help="People's ratings, with or without anchors (`data anchors`).")],
     labels: Annotated[
         list[Path],
-        typer.Option(help="train.jsonl of `bleurt-repro data pseudo-labels`; repeatable, the first that has a pair counts."),
+        typer.Option(
+            help="train.jsonl of `bleurt-repro data pseudo-labels`; repeatable, the first that has a pair counts."
+        ),
     ],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
@@ -82,7 +84,9 @@ def on_scale_of_ratings(path: Path, ratings: list[Row]) -> dict[Key, float]:
     label = {_key(row): float(row["score"]) for row in rating_records(path)}
     both = [row for row in ratings if not _is_anchor(row) and _key(row) in label]
     if len(both) < 2:
-        raise typer.BadParameter(f"{path} labels {len(both)} pairs of the ratings: at least two give labels their scale")
+        raise typer.BadParameter(
+            f"{path} labels {len(both)} pairs of the ratings: at least two give labels their scale"
+        )
     theirs, people = (np.array(x) for x in zip(*((label[_key(row)], row["score"]) for row in both), strict=True))
     slope = people.std() / theirs.std()
     offset = people.mean() - slope * theirs.mean()
