@@ -15,6 +15,7 @@ WORK=${WORK:?give the folder to work in, WORK=...}
 ENCODER=${ENCODER:-sentence-transformers/all-MiniLM-L6-v2}
 LARGER=${LARGER:-sentence-transformers/all-mpnet-base-v2}  # 109 million parameters; teaches small ones
 SEGMENTS=${SEGMENTS:-12000}   # about 3.8 pairs each
+RECIPE=${RECIPE:-small}       # of the pairs: a name, or a YAML file, as of one with `dtype: bfloat16`
 SHARDS=${SHARDS:-2}           # processes that make pairs side by side
 PROCESSES=${PROCESSES:-2}     # processes that pre-train together; fine-tunings run two side by side
 SEEDS=${SEEDS:-1 2 3}
@@ -55,7 +56,7 @@ if [ ! -f "$WORK/pairs/dataset_info.json" ]; then
     shard=0
     running=
     while [ "$shard" -lt "$SHARDS" ]; do
-        bleurt-repro data synthetic --input "$DATA/wiki.tsv.gz" --column 3 --config small --max-segments "$SEGMENTS" \
+        bleurt-repro data synthetic --input "$DATA/wiki.tsv.gz" --column 3 --config "$RECIPE" --max-segments "$SEGMENTS" \
             --masked-lm "$teachers/masked_lm" --translator "$teachers/translator" \
             --entailment-model "$teachers/entailment" --bertscore-model "$ENCODER" \
             --output "$WORK/pairs" --num-shards "$SHARDS" --shard-index "$shard" >"$WORK/pairs-$shard.log" 2>&1 &
