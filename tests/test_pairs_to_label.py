@@ -51,6 +51,18 @@ def test_outputs_are_spread_over_references_and_held_out_ones_stay_out(sources):
     assert sources["output"].read_bytes() != before
 
 
+def test_outputs_near_their_reference_and_without_a_label(tmp_path):
+    kept = [("The cat sat .", "The cat sat!"), ("A B c d", "a b c e"), ("A b c d e", "A b c d e f g")]
+    far = [("The cat sat.", "the Cat sat."), ("A b c d", "d c b a"), ("A b c d e", "A b")]
+    outputs = write(tmp_path / "outputs.jsonl", kept + far)
+    known = tmp_path / "known.jsonl"
+    known.write_text(json.dumps({"reference": "A B c d", "candidate": "a b c e"}) + "\n")
+    SCRIPT["main"](tmp_path / "out.jsonl", outputs=outputs, near=2)
+    assert sorted(read(tmp_path / "out.jsonl")) == sorted(kept)
+    SCRIPT["main"](tmp_path / "out.jsonl", outputs=outputs, near=2, known=[known])
+    assert sorted(read(tmp_path / "out.jsonl")) == sorted(set(kept) - {("A B c d", "a b c e")})
+
+
 def test_entailment_pairs_of_sources_anybody_may_use(tmp_path):
     rows = [("cad-snli", "p", "h"), ("sick(train+?)", "no", "no"), ("snli-dev", "q", "i")]
     (tmp_path / "nli.tsv").write_text("".join(f"{source}\ttrain\t0\t{a}\t{b}\n" for source, a, b in rows))

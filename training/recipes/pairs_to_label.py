@@ -12,7 +12,8 @@ contrasts: news, encyclopaedia and everyday sentences, in random order. `bleurt-
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,6 +40,10 @@ def main(
     ] = None,
     most_outputs: Annotated[int, typer.Option(help="Outputs to draw.")] = 16_000,
     per_reference: Annotated[int, typer.Option(help="Outputs of one reference at most.")] = 2,
+    near: Annotated[
+        int | None, typer.Option(help="Draw only outputs that share all but so many words with their reference.")
+    ] = None,
+    known: Annotated[list[Path] | None, typer.Option(help="Pairs that have labels already; repeatable.")] = None,
     synthetic: Annotated[list[Path] | None, typer.Option(help="Folders of synthetic pairs; repeatable.")] = None,
     synthetic_pairs: Annotated[int, typer.Option(help="How many of them.")] = 4_000,
     nli: Annotated[
@@ -56,11 +61,15 @@ def main(
         raise typer.BadParameter("--scores needs --encoder, the model that BERTscore compares with")
     random = np.random.default_rng(seed)
     left_out = {row["reference"] for path in held_out or () for row in rating_records(path)}
+    labelled = {
+        pair for path in known or () for pair in _pairs(rating_records(path, required=("reference", "candidate")))
+    }
     pairs: list[Pair] = []
     if outputs:
-        pairs += _sample(
-            spread(_pairs(rating_records(outputs)), left_out, per_reference, random), most_outputs, random
-        )
+        drawn = [pair for pair in _pairs(rating_records(outputs)) if pair not in labelled]
+        if near is not None:
+            drawn = [pair for pair in drawn if 0 < different_words(*pair) <= near]
+        pairs += _sample(spread(drawn, left_out, per_reference, random), most_outputs, random)
     if synthetic:
         pairs += _sample([pair for folder in synthetic for pair in _synthetic(folder)], synthetic_pairs, random)
     if nli:
@@ -89,6 +98,12 @@ def spread(pairs: Iterable[Pair], left_out: set[str], most: int, random: np.rand
         for texts in [list(candidates[reference])]
         for i in random.permutation(len(texts))[:most]
     ]
+
+
+def different_words(reference: str, candidate: str) -> int:
+    """Count the words and punctuation marks that only one of the two has; casing and order aside."""
+    words, others = (Counter(re.findall(r"\w+|[^\w\s]", text.lower())) for text in (reference, candidate))
+    return sum(((words - others) + (others - words)).values())
 
 
 def bertscore(encoder: str, layer: int | None, pairs: list[Pair]) -> np.ndarray:
