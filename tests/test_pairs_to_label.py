@@ -51,16 +51,13 @@ def test_outputs_are_spread_over_references_and_held_out_ones_stay_out(sources):
     assert sources["output"].read_bytes() != before
 
 
-def test_outputs_near_their_reference_and_without_a_label(tmp_path):
-    kept = [("The cat sat .", "The cat sat!"), ("A B c d", "a b c e"), ("A b c d e", "A b c d e f g")]
-    far = [("The cat sat.", "the Cat sat."), ("A b c d", "d c b a"), ("A b c d e", "A b")]
-    outputs = write(tmp_path / "outputs.jsonl", kept + far)
+def test_pairs_with_a_label_stay_out(sources, tmp_path):
     known = tmp_path / "known.jsonl"
-    known.write_text(json.dumps({"reference": "A B c d", "candidate": "a b c e"}) + "\n")
-    SCRIPT["main"](tmp_path / "out.jsonl", outputs=outputs, near=2)
-    assert sorted(read(tmp_path / "out.jsonl")) == sorted(kept)
-    SCRIPT["main"](tmp_path / "out.jsonl", outputs=outputs, near=2, known=[known])
-    assert sorted(read(tmp_path / "out.jsonl")) == sorted(set(kept) - {("A B c d", "a b c e")})
+    known.write_text(json.dumps({"reference": "R 3", "candidate": "C 3 1"}) + "\n")
+    SCRIPT["main"](**sources, most_outputs=200, per_reference=9, known=[known, sources["contrasts"]])
+    pairs = read(sources["output"])
+    assert len([pair for pair in pairs if pair[1].startswith("C ")]) == 20 * 5 - 1
+    assert ("R 3", "C 3 1") not in pairs and ("R 3", "C 3 2") in pairs
 
 
 def test_entailment_pairs_of_sources_anybody_may_use(tmp_path):

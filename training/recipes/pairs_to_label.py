@@ -12,8 +12,7 @@ contrasts: news, encyclopaedia and everyday sentences, in random order. `bleurt-
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,9 +39,6 @@ def main(
     ] = None,
     most_outputs: Annotated[int, typer.Option(help="Outputs to draw.")] = 16_000,
     per_reference: Annotated[int, typer.Option(help="Outputs of one reference at most.")] = 2,
-    near: Annotated[
-        int | None, typer.Option(help="Draw only outputs that share all but so many words with their reference.")
-    ] = None,
     known: Annotated[list[Path] | None, typer.Option(help="Pairs that have labels already; repeatable.")] = None,
     synthetic: Annotated[list[Path] | None, typer.Option(help="Folders of synthetic pairs; repeatable.")] = None,
     synthetic_pairs: Annotated[int, typer.Option(help="How many of them.")] = 4_000,
@@ -66,10 +62,8 @@ def main(
     }
     pairs: list[Pair] = []
     if outputs:
-        drawn = [pair for pair in _pairs(rating_records(outputs)) if pair not in labelled]
-        if near is not None:
-            drawn = [pair for pair in drawn if 0 < different_words(*pair) <= near]
-        pairs += _sample(spread(drawn, left_out, per_reference, random), most_outputs, random)
+        unlabelled = [pair for pair in _pairs(rating_records(outputs)) if pair not in labelled]
+        pairs += _sample(spread(unlabelled, left_out, per_reference, random), most_outputs, random)
     if synthetic:
         pairs += _sample([pair for folder in synthetic for pair in _synthetic(folder)], synthetic_pairs, random)
     if nli:
@@ -98,12 +92,6 @@ def spread(pairs: Iterable[Pair], left_out: set[str], most: int, random: np.rand
         for texts in [list(candidates[reference])]
         for i in random.permutation(len(texts))[:most]
     ]
-
-
-def different_words(reference: str, candidate: str) -> int:
-    """Count the words and punctuation marks that only one of the two has; casing and order aside."""
-    words, others = (Counter(re.findall(r"\w+|[^\w\s]", text.lower())) for text in (reference, candidate))
-    return sum(((words - others) + (others - words)).values())
 
 
 def bertscore(encoder: str, layer: int | None, pairs: list[Pair]) -> np.ndarray:
