@@ -133,3 +133,23 @@ def test_the_last_pass_adds_both_extremes_and_further_contrasts(files, tmp_path)
     assert all(row["candidate"] == "" and row["score"] == -1.9 for row in rows[8:12])
     assert len({row["reference"] for row in rows[5:8]}) == 3
     assert [row["candidate"] for row in rows[12:]] == [row["candidate"] for row in contrasts]
+
+
+def test_the_last_pass_takes_all_outputs_near_their_reference(tmp_path):
+    near = [
+        rated(0, 0.9, reference="The cat sat.", candidate="A cat sat!"),
+        rated(0, 0.8, reference="Go on", candidate="on"),
+    ]
+    others = [
+        rated(0, 0.7, reference="The cat sat.", candidate="the cat SAT."),  # only the casing
+        rated(0, 0.1, reference="The cat sat.", candidate="A dog sat!"),
+        rated(0, 1.4, reference="Go on", candidate="Go on", system="anchor: identical"),
+        rated(0, -1.9, reference="Go on", candidate="", system="anchor: empty"),
+        rated(0, 0.2, reference="Go on", candidate="Go", system="contrast: omission"),
+    ]
+    train = write(tmp_path / "train.jsonl", near + others)
+    nothing_else = {"number": 0, "identical": 0, "empty": 0}
+    recipe("ship_last_pass.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=4)
+    assert [row["candidate"] for row in read(tmp_path / "last.jsonl")] == [row["candidate"] for row in near]
+    recipe("ship_last_pass.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=1)
+    assert [row["candidate"] for row in read(tmp_path / "last.jsonl")] == ["on"]

@@ -2,7 +2,8 @@
 
     python training/recipes/ship_last_pass.py --train train.jsonl --contrasts mirrored.jsonl --output last.jsonl
 
-The mean of two runs' weights blurs what each knows of identical and empty candidates; this brings it back. References
+The mean of two runs' weights blurs what each knows of identical and empty candidates; this brings it back. Outputs that are
+nearly their reference show that identical means identical. References
 are drawn from the whole training set, so that short ones, which are the hard ones here, have their share. Further
 contrast pairs may join in.
 """
@@ -10,8 +11,10 @@ contrast pairs may join in.
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -26,14 +29,19 @@ def main(
     number: Annotated[int, typer.Option(help="Pairs of the training set.")] = 11_000,
     identical: Annotated[int, typer.Option(help="Identical pairs.")] = 2_000,
     empty: Annotated[int, typer.Option(help="Pairs with an empty candidate.")] = 2_000,
+    near: Annotated[
+        int,
+        typer.Option(help="Take all outputs that differ from their reference by so many words, 1 to this; 0: none."),
+    ] = 0,
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
-    """Write the sample, then the extremes, rated as the anchors of the training set are, then the contrasts."""
+    """Write the sample, then outputs near their reference, the extremes, rated as anchors are, and the contrasts."""
     rows = rating_records(train)
     random = np.random.default_rng(seed)
     references = sorted({row["reference"] for row in rows})
     drawn = [rows[i] for i in random.permutation(len(rows))[:number]]
+    drawn += [row for row in rows if not made_up(row) and 0 < different_words(row) <= near]
     for kind, best, extremes in (("identical", max, identical), ("empty", min, empty)):
         score = best(row["score"] for row in rows if row["system"] == f"anchor: {kind}")
         for reference in random.choice(references, size=extremes, replace=False):
@@ -47,6 +55,17 @@ def main(
         "".join(json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) + "\n" for row in drawn),
     )
     typer.echo(f"{len(drawn):,} pairs")
+
+
+def made_up(row: dict[str, Any]) -> bool:
+    """Tell an anchor, a contrast or a text put together from a system's output."""
+    return str(row["system"]).startswith(("anchor", "contrast", "joined"))
+
+
+def different_words(row: dict[str, Any]) -> int:
+    """Count the words and punctuation marks that only one of reference and candidate has; casing and order aside."""
+    words, others = (Counter(re.findall(r"\w+|[^\w\s]", row[side].lower())) for side in ("reference", "candidate"))
+    return sum(((words - others) + (others - words)).values())
 
 
 if __name__ == "__main__":
