@@ -60,7 +60,7 @@ def run(tmp_path):
             "WORK": str(tmp_path / "work"),
             **settings,
         }
-        done = subprocess.run(["sh", str(RECIPES / "mini.sh")], env=known, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(["sh", str(RECIPES / "mini.sh")], env=known, capture_output=True, text=True, timeout=600)
         return done, [json.loads(line) for line in log.read_text().splitlines()]
 
     return run_script
