@@ -40,8 +40,8 @@ def main(folder: Path) -> None:
 
 def take_tabs(driver: Any, folder: Path, name: str, width: int) -> None:
     """Use each tab as a visitor would, and take its picture."""
-    fill(driver, "reference", "The museum opens at nine and closes at five.")
-    fill(driver, "candidate", "The museum opens at nine and closes at six.")
+    fill(driver, "reference", "The minister welcomed the new law.")
+    fill(driver, "candidate", "The minister rejected the new law.")
     wait_for(driver, "#score").click()
     wait_for(driver, "#pair-result .tile.main")
     take(driver, folder / f"pair-{name}.png", width)

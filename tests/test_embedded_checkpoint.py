@@ -11,6 +11,7 @@ from safetensors import safe_open
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main
 from bleurt_repro.metric.checkpoints import EMBEDDED_FOLDER
+from bleurt_repro.training.experiments.minimal_pairs import TABLES, read_minimal_pairs
 from tests.real_data import wmt_ratings
 
 FOLDER = EMBEDDED_FOLDER / "bleurt-repro-mini"
@@ -79,3 +80,17 @@ def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_d
     written = [float(line) for line in (tmp_path / "scores.txt").read_text().splitlines()]
     texts = {"references": [row["reference"] for row in rows], "candidates": [row["candidate"] for row in rows]}
     assert written == pytest.approx(scorer.score(**texts), abs=1e-6)
+
+
+def test_nothing_scores_above_the_reference_itself(scorer):
+    """Of everyday sentences, too: once copies of those like the templates of `data roles` scored low."""
+    pairs = [pair for path in TABLES.values() for pair in read_minimal_pairs(path)]
+    references = [pair.reference for pair in pairs]
+    itself, better, worse = (
+        scorer.score(references=references, candidates=texts)
+        for texts in (references, [pair.better for pair in pairs], [pair.worse for pair in pairs])
+    )
+    assert min(itself) > 1
+    first = [one > max(others) for one, *others in zip(itself, better, worse, strict=True)]
+    # The encoder has no upper case: candidates that differ in casing alone tie.
+    assert sum(first) / len(first) > 0.95

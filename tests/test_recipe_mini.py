@@ -97,13 +97,15 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "average", "embedded/run-42", "embedded/second"),
         place(commands, "average", "embedded/run-51", "embedded/third"),
         place(commands, "finetune", "embedded/run-62"),
-        place(commands, "average", "embedded/run-61", "embedded/bleurt-repro-mini"),
+        place(commands, "average", "embedded/run-61", "embedded/fourth"),
+        place(commands, "finetune", "embedded/run-71"),
+        place(commands, "average", "embedded/run-71", "embedded/bleurt-repro-mini"),
         place(commands, "calibrate"),
         place(commands, "sanity"),
         place(commands, "webnlg"),
     ]
     assert order == sorted(order)
-    assert sum("finetune" in command for command in commands) == 6 + 4 + 4 * 2
+    assert sum("finetune" in command for command in commands) == 6 + 4 + 5 * 2
     again, few = run()
     assert again.returncode == 0
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]

@@ -153,3 +153,28 @@ def test_the_last_pass_takes_all_outputs_near_their_reference(tmp_path):
     assert [row["candidate"] for row in read(tmp_path / "last.jsonl")] == [row["candidate"] for row in near]
     recipe("ship_last_pass.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=1)
     assert [row["candidate"] for row in read(tmp_path / "last.jsonl")] == ["on"]
+
+
+def test_the_last_pass_repeats_references_of_contrasts(tmp_path):
+    anchors = [rated(0, 1.4, candidate="Reference 0.", system="anchor: identical")]
+    anchors += [rated(1, -1.9, candidate="", system="anchor: empty")]
+    train = write(tmp_path / "train.jsonl", anchors)
+    contrasts = write(
+        tmp_path / "contrasts.jsonl", [rated(40 + i // 2, 0.8, system="contrast: kept") for i in range(6)]
+    )
+    script = recipe("ship_last_pass.py")["main"]
+    for asked, found in ((2, 2), (9, 3)):  # there are three different references
+        script(
+            train,
+            tmp_path / "last.jsonl",
+            number=0,
+            identical=0,
+            empty=0,
+            identical_contrasts=asked,
+            contrasts=contrasts,
+        )
+        rows = read(tmp_path / "last.jsonl")
+        same = rows[:-6]
+        assert len(same) == len({row["reference"] for row in same}) == found
+        assert all(row["candidate"] == row["reference"] and row["score"] == 1.4 for row in same)
+        assert {row["reference"] for row in same} <= {row["reference"] for row in rows[-6:]}

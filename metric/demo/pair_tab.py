@@ -18,7 +18,7 @@ from bleurt_repro.metric.words import words
 
 # Reference, candidate, source.
 EXAMPLES = [
-    ["The museum opens at nine and closes at five.", "The museum opens at nine and closes at six.", ""],
+    ["The minister welcomed the new law.", "The minister rejected the new law.", ""],
     ["She walked home in the rain.", "In the rain, she went home on foot.", ""],
     ["The train to the coast was delayed by heavy snow.", "The train to the coast was delayed by purple snow.", ""],
     ["The storm left thousands of homes without power.\nThousands lost electricity in the storm.",

@@ -3,7 +3,8 @@
     python training/recipes/ship_last_pass.py --train train.jsonl --contrasts mirrored.jsonl --output last.jsonl
 
 The mean of two runs' weights blurs what each knows of identical and empty candidates; this brings it back. Outputs that are
-nearly their reference show that identical means identical. References
+nearly their reference show that identical means identical; contrasts in which the words speak for a wrong candidate need
+identical pairs of their own, or sentences of their kind get low scores whatever the candidate. References
 are drawn from the whole training set, so that short ones, which are the hard ones here, have their share. Further
 contrast pairs may join in.
 """
@@ -33,6 +34,7 @@ def main(
         int,
         typer.Option(help="Take all outputs that differ from their reference by so many words, 1 to this; 0: none."),
     ] = 0,
+    identical_contrasts: Annotated[int, typer.Option(help="Identical pairs of the contrasts' references.")] = 0,
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
@@ -42,13 +44,19 @@ def main(
     references = sorted({row["reference"] for row in rows})
     drawn = [rows[i] for i in random.permutation(len(rows))[:number]]
     drawn += [row for row in rows if not made_up(row) and 0 < different_words(row) <= near]
-    for kind, best, extremes in (("identical", max, identical), ("empty", min, empty)):
+    others = rating_records(contrasts) if contrasts else []
+    theirs = sorted({row["reference"] for row in others})
+    for kind, best, number_of, texts in (
+        ("identical", max, identical, references),
+        ("empty", min, empty, references),
+        ("identical", max, min(identical_contrasts, len(theirs)), theirs),
+    ):
         score = best(row["score"] for row in rows if row["system"] == f"anchor: {kind}")
-        for reference in random.choice(references, size=extremes, replace=False):
+        for reference in random.choice(texts, size=number_of, replace=False) if number_of else ():
             text = str(reference)
             candidate = text if kind == "identical" else ""
             drawn.append({"reference": text, "candidate": candidate, "score": score, "system": f"anchor: {kind}"})
-    drawn += rating_records(contrasts) if contrasts else []
+    drawn += others
     names = ("reference", "candidate", "score", "system")
     write_text(
         output,
