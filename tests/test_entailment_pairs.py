@@ -7,7 +7,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-import typer
 
 RECIPE = Path(__file__).resolve().parents[1] / "training" / "recipes" / "entailment_pairs.py"
 NLI = [
@@ -53,19 +52,6 @@ def test_premises_with_both_are_drawn_and_their_scores_moved(main, nli, tmp_path
     assert read(output) == drawn[:2]
 
 
-def test_labels_of_a_training_set_are_moved_and_the_rest_kept(main, nli, tmp_path):
-    rows = [
-        {"reference": "A dog runs.", "candidate": "A dog sleeps.", "score": 0.1, "system": "label"},
-        {"reference": "A dog runs.", "candidate": "An animal moves.", "score": 0.1, "system": "a person's"},
-        {"reference": "It rains.", "candidate": "It pours.", "score": -0.2, "system": "label"},
-    ]
-    train = tmp_path / "train.jsonl"
-    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    main(nli=nli, output=tmp_path / "moved.jsonl", of=train, rest=tmp_path / "rest.jsonl", contradicted=-0.5)
-    assert read(tmp_path / "moved.jsonl") == [{**rows[0], "score": -0.4, "system": "label: contradiction"}]
-    assert read(tmp_path / "rest.jsonl") == rows[1:]
-
-
 def test_wrong_input(main, nli, tmp_path):
     broken = tmp_path / "broken.tsv"
     broken.write_text(nli.read_text() + "snli-dev\ttrain\tentailment\n")
@@ -74,7 +60,3 @@ def test_wrong_input(main, nli, tmp_path):
     (tmp_path / "scores.txt").write_text("0.2\n")
     with pytest.raises(ValueError, match="3 entailment pairs"):
         main(nli=nli, output=tmp_path / "out.jsonl", scores=tmp_path / "scores.txt")
-    train = tmp_path / "train.jsonl"
-    train.write_text(json.dumps({"reference": "a", "candidate": "b", "score": 0.0, "system": "label"}) + "\n")
-    with pytest.raises(typer.BadParameter, match="no labelled pair"):
-        main(nli=nli, output=tmp_path / "out.jsonl", of=train)

@@ -29,7 +29,7 @@ with open(os.environ["COMMANDS"], "a") as file:
 if os.environ.get("FAILS", "nothing") in " ".join(words):
     sys.exit("out of memory")
 for option, written in zip(words, words[1:]):
-    if option in ("--output", "--output_dir", "--scores", "--held-out", "--rest"):
+    if option in ("--output", "--output_dir", "--scores", "--held-out"):
         path = pathlib.Path(written)
         if path.suffix in (".jsonl", ".txt"):
             path.write_text("")
@@ -90,7 +90,7 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "score", "embedded/contrasts"),
         place(commands, "training_set.py", "embedded/labels-unrated"),
         place(commands, "entailment_pairs.py", "embedded/entailment-moved"),
-        place(commands, "ship_last_pass.py", "embedded/pairs-2"),
+        place(commands, "training_round.py", "embedded/pairs-2"),
         place(commands, "finetune", "embedded/run-1"),
         place(commands, "average", "embedded/run-1", "embedded/first"),
         place(commands, "finetune", "embedded/run-42"),

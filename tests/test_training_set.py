@@ -1,4 +1,4 @@
-"""The training set of the embedded checkpoint: labels on the scale of ratings, longer texts, and the last pass."""
+"""The training set of the embedded checkpoint: labels on the scale of ratings, longer texts, and the rounds."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def test_longer_texts_are_the_mean_of_their_parts(files):
     assert kinds == {"whole", "reordered", "missing", "strange"}
 
 
-def test_the_last_pass_adds_both_extremes_and_further_contrasts(files, tmp_path):
+def test_a_round_adds_both_extremes_and_further_contrasts(files, tmp_path):
     recipe("training_set.py")["main"](**files, joined=0)
-    recipe("ship_last_pass.py")["main"](
+    recipe("training_round.py")["main"](
         files["output"], tmp_path / "last.jsonl", number=5, identical=3, empty=4, contrasts=files["contrasts"]
     )
     rows = read(tmp_path / "last.jsonl")
@@ -135,7 +135,7 @@ def test_the_last_pass_adds_both_extremes_and_further_contrasts(files, tmp_path)
     assert [row["candidate"] for row in rows[12:]] == [row["candidate"] for row in contrasts]
 
 
-def test_the_last_pass_takes_all_outputs_near_their_reference(tmp_path):
+def test_a_round_takes_all_outputs_near_their_reference(tmp_path):
     near = [
         rated(0, 0.9, reference="The cat sat.", candidate="A cat sat!"),
         rated(0, 0.8, reference="Go on", candidate="on"),
@@ -149,20 +149,20 @@ def test_the_last_pass_takes_all_outputs_near_their_reference(tmp_path):
     ]
     train = write(tmp_path / "train.jsonl", near + others)
     nothing_else = {"number": 0, "identical": 0, "empty": 0}
-    recipe("ship_last_pass.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=4)
+    recipe("training_round.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=4)
     assert [row["candidate"] for row in read(tmp_path / "last.jsonl")] == [row["candidate"] for row in near]
-    recipe("ship_last_pass.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=1)
+    recipe("training_round.py")["main"](train, tmp_path / "last.jsonl", **nothing_else, near=1)
     assert [row["candidate"] for row in read(tmp_path / "last.jsonl")] == ["on"]
 
 
-def test_the_last_pass_repeats_references_of_contrasts(tmp_path):
+def test_a_round_repeats_references_of_contrasts(tmp_path):
     anchors = [rated(0, 1.4, candidate="Reference 0.", system="anchor: identical")]
     anchors += [rated(1, -1.9, candidate="", system="anchor: empty")]
     train = write(tmp_path / "train.jsonl", anchors)
     contrasts = write(
         tmp_path / "contrasts.jsonl", [rated(40 + i // 2, 0.8, system="contrast: kept") for i in range(6)]
     )
-    script = recipe("ship_last_pass.py")["main"]
+    script = recipe("training_round.py")["main"]
     for asked, found in ((2, 2), (9, 3)):  # there are three different references
         script(
             train,

@@ -21,7 +21,6 @@ import numpy as np
 import typer
 
 from bleurt_repro.datasets_builders.pseudo_labels import read_scores
-from bleurt_repro.datasets_builders.rating_files import rating_records
 from bleurt_repro.metric.atomic import write_text
 from bleurt_repro.training.teachers.tables import read_table
 
@@ -40,39 +39,21 @@ def main(
         int, typer.Option(help="How many, at most, of premises that entail one and contradict one.")
     ] = 16_000,
     scores: Annotated[Path | None, typer.Option(help="A model's scores of those pairs, one a line.")] = None,
-    of: Annotated[
-        Path | None,
-        typer.Option(help="Take the labelled pairs of this training set that are entailment data instead."),
-    ] = None,
-    rest: Annotated[Path | None, typer.Option(help="File for the others of that training set.")] = None,
     entailed: Annotated[float, typer.Option(help="What entailment adds to a score.")] = 0.1,
     neutral: Annotated[float, typer.Option(help="What neither adds.")] = -0.1,
     contradicted: Annotated[float, typer.Option(help="What contradiction adds.")] = -0.7,
     seed: Annotated[int, typer.Option(help="Of which premises are taken.")] = 5,
 ) -> None:
-    """Write pairs; with scores, or of a training set, with these moved."""
+    """Write pairs; with scores, with these moved."""
     moves = {"entailment": entailed, "neutral": neutral, "contradiction": contradicted}
-    if of is not None:
-        said, rows, others = dict(_read(nli)), [], []
-        for row in rating_records(of):
-            kind = said.get((row["reference"], row["candidate"])) if row["system"] == "label" else None
-            if kind is None:
-                others.append(row)
-            else:
-                rows.append({**row, "score": _move(row["score"], moves[kind]), "system": f"label: {kind}"})
-        if not rows:
-            raise typer.BadParameter(f"{of} has no labelled pair of {nli}")
-        if rest is not None:
-            _write(rest, others)
-    else:
-        drawn = draw(nli, pairs, seed)
-        rows = [{"reference": a, "candidate": b, "system": f"nli: {kind}"} for a, b, kind in drawn]
-        if scores is not None:
-            given = read_scores(scores, len(rows), "entailment pairs")
-            rows = [
-                {**row, "score": _move(score, moves[kind])}
-                for row, score, (_, _, kind) in zip(rows, given, drawn, strict=True)
-            ]
+    drawn = draw(nli, pairs, seed)
+    rows: list[Row] = [{"reference": a, "candidate": b, "system": f"nli: {kind}"} for a, b, kind in drawn]
+    if scores is not None:
+        given = read_scores(scores, len(rows), "entailment pairs")
+        rows = [
+            {**row, "score": _move(score, moves[kind])}
+            for row, score, (_, _, kind) in zip(rows, given, drawn, strict=True)
+        ]
     _write(output, rows)
     typer.echo(f"{len(rows):,} pairs")
 

@@ -186,7 +186,7 @@ learn() {  # SEED FROM RATE ROLES OPPOSITES ENTAILMENT OPTIONS...: one run, over
         [ $((seed % 2)) -eq 1 ] || part=tail
         $part -n "$6" "$ship/entailment-moved.jsonl" | cat "$ship/opposites-$seed.jsonl" - >>"$ship/more-$seed.jsonl"
         shift 6
-        python "$recipes/ship_last_pass.py" --train "$ship/train.jsonl" "$@" --seed "$seed" \
+        python "$recipes/training_round.py" --train "$ship/train.jsonl" "$@" --seed "$seed" \
             --contrasts "$ship/more-$seed.jsonl" --output "$ship/pairs-$seed.jsonl"
     fi
     tune "$ship/run-$seed" --num_train_epochs 1 --learning_rate "$rate" --max_length 256 --model "$from" --seed "$seed" \

@@ -1,12 +1,11 @@
-"""What the embedded checkpoint sees in its short last pass: a sample of its training set, and more of what it lacks.
+"""What one round of training sees: a sample of the training set, and more of what a model lacks.
 
-    python training/recipes/ship_last_pass.py --train train.jsonl --contrasts mirrored.jsonl --output last.jsonl
+    python training/recipes/training_round.py --train train.jsonl --contrasts templates.jsonl --output round.jsonl
 
-The mean of two runs' weights blurs what each knows of identical and empty candidates; this brings it back. Outputs that are
-nearly their reference show that identical means identical; contrasts in which the words speak for a wrong candidate need
-identical pairs of their own, or sentences of their kind get low scores whatever the candidate. References
-are drawn from the whole training set, so that short ones, which are the hard ones here, have their share. Further
-contrast pairs may join in.
+The mean of two runs' weights blurs what each knows of identical and empty candidates; more of them bring it back. References
+are drawn from the whole training set, so that short ones, which are the hard ones here, have their share. Outputs that are
+nearly their reference show that identical means identical. Pairs of `bleurt-repro data roles` and the like may join in; their
+references need identical pairs of their own, or copies of such sentences get low scores.
 """
 
 from __future__ import annotations
@@ -35,7 +34,9 @@ def main(
         typer.Option(help="Take all outputs that differ from their reference by so many words, 1 to this; 0: none."),
     ] = 0,
     identical_contrasts: Annotated[int, typer.Option(help="Identical pairs of the contrasts' references.")] = 0,
-    contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
+    contrasts: Annotated[
+        Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`, `roles` or the like.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
     """Write the sample, then outputs near their reference, the extremes, rated as anchors are, and the contrasts."""
