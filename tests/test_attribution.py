@@ -46,12 +46,20 @@ def test_a_long_candidate_is_taken_apart_into_runs_of_words(scorer):
     assert len(attribute(scorer, "the cat", text, max_pieces=5)) == 5
 
 
-def test_the_embedded_checkpoint_points_at_the_word_that_is_wrong():
-    scorer = BleurtScorer(device="cpu", progress=False)
-    for reference, wrong in {
-        "The minister welcomed the new law.": ("welcomed", "rejected"),
-        "The train to the coast was delayed by heavy snow.": ("heavy", "purple"),
-    }.items():
-        effects = attribute(scorer, reference, reference.replace(*wrong))
-        worst, second = sorted(effects, key=lambda effect: effect.effect)[:2]
-        assert worst.text == wrong[1] and worst.effect < -0.05 and worst.effect < 2 * second.effect
+@pytest.mark.parametrize(
+    ("reference", "right", "wrong"),
+    [
+        ("The minister welcomed the new law.", "welcomed", "rejected"),
+        ("The train to the coast was delayed by heavy snow.", "heavy", "purple"),
+        pytest.param(
+            "The museum opens at nine and closes at five.",
+            "five",
+            "six",
+            marks=pytest.mark.xfail(strict=True, reason="without the hour the text is as wrong: it blames 'closes'"),
+        ),
+    ],
+)
+def test_the_embedded_checkpoint_points_at_the_word_that_is_wrong(reference, right, wrong):
+    effects = attribute(BleurtScorer(device="cpu", progress=False), reference, reference.replace(right, wrong))
+    worst, second = sorted(effects, key=lambda effect: effect.effect)[:2]
+    assert worst.text == wrong and worst.effect < -0.05 and worst.effect < 2 * second.effect
