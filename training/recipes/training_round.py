@@ -33,7 +33,9 @@ def main(
         int,
         typer.Option(help="Take all outputs that differ from their reference by so many words, 1 to this; 0: none."),
     ] = 0,
-    identical_contrasts: Annotated[int, typer.Option(help="Identical pairs of the contrasts' references.")] = 0,
+    identical_contrasts: Annotated[
+        int, typer.Option(help="Identical pairs of the contrasts' references, at most.")
+    ] = 0,
     contrasts: Annotated[
         Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`, `roles` or the like.")
     ] = None,
