@@ -76,7 +76,7 @@ def measure(checkpoint: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 def mean_tau(scores: Sequence[float], rows: list[dict[str, Any]]) -> float:
     """Kendall's tau of the segments of each language pair, averaged."""
-    from bleurt_repro.training.agreement import kendall_tau
+    from bleurt_repro.metric.statistics import kendall_tau
 
     pairs = sorted({row["lp"] for row in rows})
     chosen = [[i for i, row in enumerate(rows) if row["lp"] == lp] for lp in pairs]

@@ -35,7 +35,7 @@ class Job:
 
 def scoring(given: Path) -> Job:
     """`score --output`, in windows of 20 records."""
-    from bleurt_repro.metric import score_files
+    from bleurt_repro.metric.bulk import score_files
     from tests.conftest import TINY_WORDS, make_tiny_scorer
 
     make_tiny_scorer(given / "scorer")
@@ -65,8 +65,8 @@ def scoring(given: Path) -> Job:
 
 def synthetic(given: Path) -> Job:
     """`data synthetic`: six segments, two a part."""
-    from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
-    from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
+    from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
+    from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
     from tests.tiny_teachers import SENTENCES, make_teachers
 
     recipe = SyntheticConfig(device="cpu", beam_size=1, max_masks=2, unit_segments=2, segments_per_part=2)
@@ -117,8 +117,8 @@ def publishing(given: Path) -> Job:
     """`publish model`, to a Hub that goes on while the one who publishes is killed."""
     import huggingface_hub.constants as constants
 
+    from bleurt_repro.hub_cards.publish import Target
     from bleurt_repro.hub_cards.publish_folder import publish_folder
-    from bleurt_repro.hub_cards.target import Target
     from tests.conftest import make_tiny_scorer
     from tests.loopback_hub import TOKEN, Store
 
@@ -171,8 +171,8 @@ def serve(folder: Path) -> str:
 
 def conversion(given: Path) -> Job:
     """`convert` of a checkpoint in bleurt-pytorch's format."""
-    from bleurt_repro.metric.conversion import convert
-    from tests.test_bleurt_pytorch import make_port
+    from bleurt_repro.metric.convert.convert import convert
+    from tests.metric.convert.test_bleurt_pytorch import make_port
 
     make_port(given / "port")
 

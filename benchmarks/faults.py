@@ -180,7 +180,7 @@ def row(name: str, found: dict[str, Any]) -> str:
 
 def write(results: dict[str, Any], output: Path) -> None:
     """Write both files."""
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.metric.files.writing import write_text
 
     head = (
         "job", "seconds undisturbed", "kills", "not counted: over before the kill", "half-written files", "failed to go on",

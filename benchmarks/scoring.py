@@ -73,7 +73,7 @@ def random_checkpoint(options: argparse.Namespace, folder: Path) -> str:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    from bleurt_repro.metric.checkpoints import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     layers, width = SIZES[options.size]
     torch.manual_seed(options.seed)

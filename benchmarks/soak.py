@@ -41,7 +41,7 @@ def main() -> int:
     options = parser.parse_args()
 
     from bleurt_repro import BleurtScorer
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.metric.files.writing import write_text
 
     scorer = BleurtScorer(options.checkpoint, device="cpu", progress=False)
     work = Work(scorer, time.monotonic() + 60 * options.minutes)

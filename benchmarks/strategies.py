@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.batching import batches_by_tokens
-from bleurt_repro.metric.encoding import Encoded
-from bleurt_repro.metric.plain_forward import PlainForward
+from bleurt_repro.metric.forward.encoding import Encoded
+from bleurt_repro.metric.forward.pairs import batches_by_tokens
+from bleurt_repro.metric.forward.plain import PlainForward
 
 Pair = tuple[str, str]
 

@@ -74,9 +74,9 @@ def main() -> None:
 
 def prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Open the model, and encode the ratings once, as fine-tuning does."""
-    from bleurt_repro.training.export import prepare_scorer
+    from bleurt_repro.metric.loading.save import prepare_scorer
+    from bleurt_repro.training.collator import PairCollator, encode_texts
     from bleurt_repro.training.finetune import RatingArguments, layout_for, open_model, read_data
-    from bleurt_repro.training.inputs import PairCollator, encode_texts
 
     model, tokenizer = open_model(options.model)
     layout = layout_for(model, tokenizer, options.max_length)

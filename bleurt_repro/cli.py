@@ -84,7 +84,7 @@ def score(
     ] = "-",
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
-    from bleurt_repro.metric.score_files import score_files
+    from bleurt_repro.metric.bulk.score_files import score_files
 
     score_files(
         references=references,
@@ -129,8 +129,8 @@ def compare(
     progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
 ) -> None:
     """Compare systems on one test set: means with intervals, paired tests, where they differ most."""
-    from bleurt_repro.metric.compare_files import compare_files
-    from bleurt_repro.metric.comparison_report import comparison_text
+    from bleurt_repro.metric.compare.compare_files import compare_files
+    from bleurt_repro.metric.compare.report import comparison_text
 
     comparison = compare_files(
         references=references,
@@ -174,7 +174,7 @@ def convert(
     gelu: Annotated[str, typer.Option(help="tanh, erf or auto: what the source says, else tanh.")] = "auto",
 ) -> None:
     """Convert an official BLEURT checkpoint to one that transformers opens and that gives the same scores."""
-    from bleurt_repro.metric.conversion import convert as convert_checkpoint
+    from bleurt_repro.metric.convert.convert import convert as convert_checkpoint
 
     made = convert_checkpoint(source, destination, scores=scores, max_difference=max_difference, gelu=gelu)
     typer.echo(f"wrote {destination}: {made.architecture}, {made.max_length} tokens, {made.activation}")

@@ -28,7 +28,7 @@ def data_wmt(
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
 ) -> None:
     """Write human ratings of translations, split by year as in the paper."""
-    from bleurt_repro.datasets_builders.export import export_wmt
+    from bleurt_repro.datasets_builders.ratings.export import export_wmt
 
     counts = export_wmt(
         config_name,
@@ -61,7 +61,7 @@ def data_relative_ranks(
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
 ) -> None:
     """Write pairs of translations of which one was rated clearly better (daRR)."""
-    from bleurt_repro.datasets_builders.export import export_relative_ranks
+    from bleurt_repro.datasets_builders.ratings.export import export_relative_ranks
 
     counts = export_relative_ranks(
         config_name,
@@ -88,7 +88,7 @@ def data_webnlg(
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
 ) -> None:
     """Write human ratings of data-to-text systems: fluency, grammar, semantics."""
-    from bleurt_repro.datasets_builders.export import export_webnlg
+    from bleurt_repro.datasets_builders.ratings.export import export_webnlg
 
     sizes = {"training_systems": training_systems, "training_inputs": training_inputs}
     _print_counts(export_webnlg(config_name, output, format, data_dir=data_dir, seed=seed, **sizes))
@@ -103,7 +103,7 @@ def data_ratings(
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
 ) -> None:
     """Check ratings of your own and split them with no segment on both sides."""
-    from bleurt_repro.datasets_builders.export import export_ratings
+    from bleurt_repro.datasets_builders.ratings.export import export_ratings
 
     _print_counts(export_ratings(input, output, format, validation_ratio, seed))
 
@@ -116,7 +116,7 @@ def data_anchors(
     seed: Annotated[int, typer.Option(help="Of what is taken and how it is damaged.")] = 0,
 ) -> None:
     """Add pairs whose rating is plain: identical, empty, unrelated, shuffled, cut, with an altered number or name."""
-    from bleurt_repro.datasets_builders.anchor_pairs import anchor_file
+    from bleurt_repro.datasets_builders.contrasts.anchors import anchor_file
 
     _print_counts(anchor_file(ratings, output, share, seed))
 
@@ -137,7 +137,7 @@ def data_contrasts(
     ] = None,
 ) -> None:
     """Make pairs of the same meaning in other words, and near copies of another meaning, from parallel text."""
-    from bleurt_repro.datasets_builders.contrast_pairs import contrast_file
+    from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import contrast_file
 
     _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, leave_out or ()))
 
@@ -149,8 +149,7 @@ def data_roles(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
     """Make English sentences of who did what to whom, told again rightly and with the roles turned round."""
-    from bleurt_repro.datasets_builders.role_sentences import make_role_pairs
-    from bleurt_repro.datasets_builders.template_sentences import write_pairs
+    from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs, write_pairs
 
     _print_counts(write_pairs(output, make_role_pairs(pairs, seed)))
 
@@ -162,8 +161,7 @@ def data_opposites(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
     """Make English sentences told again in other words, rightly and turned into their opposites."""
-    from bleurt_repro.datasets_builders.opposite_sentences import make_opposite_pairs
-    from bleurt_repro.datasets_builders.template_sentences import write_pairs
+    from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs, write_pairs
 
     _print_counts(write_pairs(output, make_opposite_pairs(pairs, seed)))
 
@@ -196,9 +194,9 @@ def data_synthetic(
     progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
 ) -> None:
     """Make pre-training pairs with all signals from plain text; models are folders or Hub ids."""
-    from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
-    from bleurt_repro.datasets_builders.synthetic_config import read_config
-    from bleurt_repro.datasets_builders.synthetic_pairs import read_info, report_text
+    from bleurt_repro.datasets_builders.synthetic.builder import read_info, report_text
+    from bleurt_repro.datasets_builders.synthetic.config import read_config
+    from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
 
     recipe = read_config(config).with_options(
         column=column,

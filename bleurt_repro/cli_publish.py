@@ -67,8 +67,8 @@ def _publish(
     dry_run: bool,
     requirement: str | None = None,
 ) -> None:
+    from bleurt_repro.hub_cards.publish import Target
     from bleurt_repro.hub_cards.publish_folder import publish_folder
-    from bleurt_repro.hub_cards.target import Target
 
     target = Target(kind, repo_id, private=private, revision=revision, create_pr=create_pr)
     typer.echo(publish_folder(target, path, dry_run=dry_run, requirement=requirement))
@@ -88,8 +88,8 @@ def card(
     """Draw a card from results files, or from a dataset's own files."""
     from pathlib import Path
 
-    from bleurt_repro.hub_cards.draw_card import draw_card
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.hub_cards.publish_folder import draw_card
+    from bleurt_repro.metric.files.writing import write_text
 
     text = draw_card(
         folder,

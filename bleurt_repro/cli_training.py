@@ -14,7 +14,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs (--help lists the options)."""
-    from bleurt_repro.hub_cards.trained import train_with_card
+    from bleurt_repro.hub_cards.after_training import train_with_card
     from bleurt_repro.training import pretrain as script
 
     train_with_card(script.main, (script.PairArguments, script.PretrainingArguments), context.args, typer.echo)
@@ -22,7 +22,7 @@ def pretrain(context: typer.Context) -> None:
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings (--help lists the options)."""
-    from bleurt_repro.hub_cards.trained import train_with_card
+    from bleurt_repro.hub_cards.after_training import train_with_card
     from bleurt_repro.training import finetune as script
 
     train_with_card(script.main, (script.RatingArguments, script.FinetuningArguments), context.args, typer.echo)
@@ -35,7 +35,7 @@ def average(
     dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16.")] = "float32",
 ) -> None:
     """Average the weights of scorers into one."""
-    from bleurt_repro.training.averaging import average_scorers
+    from bleurt_repro.training.combine import average_scorers
 
     average_scorers(checkpoints, output, weight, dtype)
 
@@ -51,7 +51,7 @@ def ensemble(
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
 ) -> None:
     """Put scorers together as one checkpoint: their standardised scores' weighted mean, their spread as uncertainty."""
-    from bleurt_repro.training.ensemble import make_ensemble
+    from bleurt_repro.training.combine import make_ensemble
 
     record = make_ensemble(members, validation, output, weights=weight, mixed_layouts=mixed_layouts, device=device)
     for member in record["ensemble"]:
@@ -76,7 +76,8 @@ def calibrate(
 @experiment_app.command("agreement", context_settings=PASS_ON)
 def experiment_agreement(context: typer.Context) -> None:
     """Measure how well metrics agree with people, on ratings or ranks of your own (--help lists the options)."""
-    from bleurt_repro.training.experiments import agreement, tables
+    from bleurt_repro.training.experiments import agreement
+    from bleurt_repro.training.experiments import report as tables
 
     typer.echo(tables.draw_table(agreement.main(context.args)))
 
@@ -84,7 +85,8 @@ def experiment_agreement(context: typer.Context) -> None:
 @experiment_app.command("wmt", context_settings=PASS_ON)
 def experiment_wmt(context: typer.Context) -> None:
     """Agreement with the ratings of a WMT year, beside the published figures (--help lists the options)."""
-    from bleurt_repro.training.experiments import tables, wmt
+    from bleurt_repro.training.experiments import report as tables
+    from bleurt_repro.training.experiments import wmt
 
     typer.echo(tables.draw_table(wmt.main(context.args)))
 
@@ -108,7 +110,8 @@ def experiment_webnlg(context: typer.Context) -> None:
 @experiment_app.command("ablation", context_settings=PASS_ON)
 def experiment_ablation(context: typer.Context) -> None:
     """What each pre-training task and step adds (--help lists the options)."""
-    from bleurt_repro.training.experiments import ablation, tables
+    from bleurt_repro.training.experiments import ablation
+    from bleurt_repro.training.experiments import report as tables
 
     typer.echo(tables.draw_table(ablation.main(context.args)))
 
@@ -116,7 +119,8 @@ def experiment_ablation(context: typer.Context) -> None:
 @experiment_app.command("robleurt", context_settings=PASS_ON)
 def experiment_robleurt(context: typer.Context) -> None:
     """Sources, combination, encoders, pre-training and denoising, table by table (--help lists the options)."""
-    from bleurt_repro.training.experiments import robleurt, robleurt_report
+    from bleurt_repro.training.experiments import robleurt
+    from bleurt_repro.training.experiments import robleurt as robleurt_report
 
     typer.echo(robleurt_report.draw_tables(robleurt.main(context.args)))
 
@@ -138,7 +142,8 @@ def experiment_sanity(
     seed: Annotated[int, typer.Option(help="Of the sample and the candidates made for it.")] = 0,
 ) -> None:
     """Judge checkpoints and baselines on minimal pairs and at the extremes."""
-    from bleurt_repro.training.experiments import sanity, sanity_report
+    from bleurt_repro.training.experiments import sanity
+    from bleurt_repro.training.experiments import sanity as sanity_report
 
     results = sanity.run(
         output=output,

@@ -32,7 +32,7 @@ def fingerprint(files: Iterable[str | Path]) -> str:
     Returns:
         16 hexadecimal digits.
     """
-    code = sorted(Path(__file__).parent.glob("*.py"))
+    code = sorted(Path(__file__).parent.rglob("*.py"))
     digest = hashlib.sha256()
     for file in [*files, *code]:
         digest.update(hashlib.sha256(Path(file).read_bytes()).digest())

@@ -5,6 +5,8 @@
 DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and teachers' scores are kept
 in DIR/parts, a part at a time: a killed run goes on. Without a teacher DIR gets triples.jsonl alone, for a metric that
 runs elsewhere (such as COMET); its scores, one a line, come back with `--scores`.
+
+Read parallel text: sources with their references and, where they are there, hypotheses.
 """
 
 from __future__ import annotations
@@ -13,18 +15,62 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.datasets_builders.parallel_records import Triple, read_pairs
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
-from bleurt_repro.metric.atomic import write_text
+from bleurt_repro.metric.files.records import file_form, read_records, text_lines
+from bleurt_repro.metric.files.writing import write_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+Triple = dict[str, Any]
+
+
+def read_pairs(path: str, with_candidates: bool, most: int | None) -> list[Triple]:
+    """Read parallel text: records of source and reference, or a table of those two columns without names.
+
+    Args:
+        path: CSV, TSV, JSON lines or Parquet, as `read_records` takes them. A TSV whose first line does not name the
+            columns is read as source and reference (and candidate).
+        with_candidates: whether each record must have a candidate.
+        most: how many records to read.
+
+    Raises:
+        ValueError: naming the line, if a text is missing.
+    """
+    names = ("source", "reference", *(("candidate",) if with_candidates else ()))
+    needed = names[1:] if with_candidates else names  # without a translator, a source is for teachers that read one
+    pairs: list[Triple] = []
+    for place, record in islice(_records(path), most):
+        if missing := [name for name in needed if not str(record.get(name) or "").strip()]:
+            hint = "; hypotheses are either in the file or made with --translator" if "candidate" in missing else ""
+            raise ValueError(f"{path}, {place}: no {', '.join(missing)}{hint}")
+        pairs.append({name: record.get(name) or "" for name in names})
+    if not pairs:
+        raise ValueError(f"{path}: no records; expected source and reference")
+    return pairs
+
+
+def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not Path(path).is_file() or file_form(path) != ".tsv":
+        yield from read_records(path)
+        return
+    first = next(text_lines(Path(path)), "").rstrip("\r\n").split("\t")
+    if {"source", "reference"} <= {name.strip() for name in first}:
+        yield from read_records(path)
+        return
+    for number, line in enumerate(text_lines(Path(path)), start=1):
+        yield (
+            f"line {number}",
+            dict(zip(("source", "reference", "candidate"), line.rstrip("\r\n").split("\t"), strict=False)),
+        )
+
 
 Values = NDArray[np.float64]
 
@@ -127,7 +173,7 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
 
 def _recipe(options: PseudoLabelOptions) -> dict[str, Any]:
     """Say what decides the triples."""
-    from bleurt_repro.datasets_builders.models import find_model, identify
+    from bleurt_repro.datasets_builders.open_models import find_model, identify
     from bleurt_repro.metric.signature import file_hash
 
     model = options.translator

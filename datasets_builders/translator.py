@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_model
-from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_model
+from bleurt_repro.metric.forward.pairs import batches_by_tokens
 
 # A translation may be this much longer than its source, in tokens; a model that repeats itself stops there.
 LENGTH_FACTOR, LENGTH_SLACK = 2, 8

@@ -45,9 +45,8 @@ def folder_with(**files: bytes) -> Iterator[Path]:
 
 def fuzz_pairs(data: bytes) -> None:
     """Text to score: JSON lines of pairs, or a list of texts in any of its forms; the first byte says which."""
-    from bleurt_repro.metric.pair_files import read_pairs
-    from bleurt_repro.metric.pair_stream import PairStream
-    from bleurt_repro.metric.segment_files import COLUMNS, SUFFIXES, read_segments
+    from bleurt_repro.metric.bulk.stream import PairStream
+    from bleurt_repro.metric.files.reading import COLUMNS, SUFFIXES, read_pairs, read_segments
 
     form, content = data[:1] or b"\0", data[1:]
     name = f"text{(*SUFFIXES, '.pairs')[form[0] % (len(SUFFIXES) + 1)]}"
@@ -63,8 +62,8 @@ def fuzz_pairs(data: bytes) -> None:
 
 def fuzz_ratings(data: bytes) -> None:
     """Human ratings and raw texts in any of their forms; the first byte says which."""
-    from bleurt_repro.datasets_builders.rating_files import rating_records, ratings_features
-    from bleurt_repro.datasets_builders.raw_texts import read_rows
+    from bleurt_repro.datasets_builders.ratings.rating_files import rating_records, ratings_features
+    from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 
     forms = (".csv", ".tsv", ".jsonl", ".csv.gz", ".jsonl.gz", ".parquet")
     form, content = data[:1] or b"\0", data[1:]
@@ -81,8 +80,8 @@ def fuzz_ratings(data: bytes) -> None:
 
 def fuzz_configs(data: bytes) -> None:
     """YAML of training and of synthetic pairs, and an ensemble's JSON; the first byte says which."""
-    from bleurt_repro.datasets_builders.synthetic_config import read_config
-    from bleurt_repro.metric.ensemble import read_ensemble
+    from bleurt_repro.datasets_builders.synthetic.config import read_config
+    from bleurt_repro.metric.loading.ensemble import read_ensemble
     from bleurt_repro.training.arguments import read_yaml
 
     form, content = data[:1] or b"\0", data[1:]
@@ -99,7 +98,7 @@ def fuzz_configs(data: bytes) -> None:
 
 def fuzz_archives(data: bytes) -> None:
     """A zip, as an official checkpoint comes in: nothing outside the folder, nothing much larger than the zip."""
-    from bleurt_repro.metric.archives import MOST_GROWTH, SMALL, unpack_zip
+    from bleurt_repro.metric.files.archives import MOST_GROWTH, SMALL, unpack_zip
 
     with folder_with(archive__zip=data) as folder:
         with clear_errors("archive.zip"):
@@ -114,11 +113,11 @@ def fuzz_settings(data: bytes) -> None:
     """bleurt_config.json and bert_config.json of an official checkpoint, or config.json of a bleurt-pytorch one."""
     from types import SimpleNamespace
 
-    from bleurt_repro.metric.architecture import read_settings
-    from bleurt_repro.metric.bleurt_pytorch import load_bleurt_pytorch
     from bleurt_repro.metric.calibration import Calibration
+    from bleurt_repro.metric.convert.architecture import read_settings
+    from bleurt_repro.metric.convert.bleurt_pytorch import load_bleurt_pytorch
+    from bleurt_repro.metric.convert.official_checkpoint import load_official
     from bleurt_repro.metric.layout import Layout
-    from bleurt_repro.metric.official_checkpoint import load_official
 
     form, content = data[:1] or b"\0", data[1:]
     first, _, second = content.partition(b"\n--\n")
@@ -144,7 +143,7 @@ def fuzz_weights(data: bytes) -> None:
     """A safetensors file: read as a checkpoint's weights, and looked at before publishing."""
     from bleurt_repro.hub_cards.checks import check_files
     from bleurt_repro.hub_cards.contents import File
-    from bleurt_repro.metric.bleurt_pytorch import read_weights
+    from bleurt_repro.metric.convert.bleurt_pytorch import read_weights
 
     with folder_with(model__safetensors=data) as folder:
         with clear_errors("model.safetensors"):
@@ -155,9 +154,9 @@ def fuzz_weights(data: bytes) -> None:
 def fuzz_uploads(data: bytes) -> None:
     """A file given to the demo: read, and shown with everything in it escaped."""
     from bleurt_repro.metric.demo.highlight import differences_html
-    from bleurt_repro.metric.demo.inputs import read_upload
-    from bleurt_repro.metric.segment_files import COLUMNS, SUFFIXES
-    from bleurt_repro.metric.spreadsheets import FORMULA_STARTS, csv_text
+    from bleurt_repro.metric.demo.visitor_input import read_upload
+    from bleurt_repro.metric.files.reading import COLUMNS, SUFFIXES
+    from bleurt_repro.metric.files.writing import FORMULA_STARTS, csv_text
 
     form, content = data[:1] or b"\0", data[1:]
     name = f"upload{SUFFIXES[form[0] % len(SUFFIXES)]}"

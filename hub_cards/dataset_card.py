@@ -1,16 +1,33 @@
-"""Draw the card of a dataset: ratings that `bleurt-repro data` wrote, or synthetic pairs."""
+"""Draw the card of a dataset: ratings that `bleurt-repro data` wrote, or synthetic pairs.
+
+Names of things on this machine, made fit to be seen elsewhere.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from bleurt_repro.hub_cards.cards import UNKNOWN, placeholder
+from bleurt_repro.hub_cards.cards import UNKNOWN, draw, placeholder
 from bleurt_repro.hub_cards.contents import CARD
-from bleurt_repro.hub_cards.drawing import draw
+
+
+def shorten_paths(value: Any) -> Any:
+    """Put its last name in the place of every absolute path in a JSON value."""
+    if isinstance(value, dict):
+        return {key: shorten_paths(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shorten_paths(item) for item in value]
+    if isinstance(value, str) and "\n" not in value:
+        if value.startswith(("/", "~/")):
+            return PurePosixPath(value).name
+        if PureWindowsPath(value).is_absolute():
+            return PureWindowsPath(value).name
+    return value
+
 
 # What the columns of the ratings datasets mean; a column that is not here is shown by name and type alone.
 MEANINGS = {
@@ -60,8 +77,8 @@ def draw_dataset_card(
     """
     from huggingface_hub import DatasetCard
 
-    from bleurt_repro.datasets_builders.record_files import read_records
-    from bleurt_repro.datasets_builders.synthetic_card import SIZES, markdown_table
+    from bleurt_repro.datasets_builders.synthetic.summary import SIZES, markdown_table
+    from bleurt_repro.metric.files.records import read_records
     from bleurt_repro.metric.signature import file_hash
 
     folder = Path(folder)
@@ -106,9 +123,8 @@ def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> st
     """
     import json
 
-    from bleurt_repro.datasets_builders.synthetic_card import card
-    from bleurt_repro.datasets_builders.synthetic_pairs import check_parts
-    from bleurt_repro.hub_cards.local_names import shorten_paths
+    from bleurt_repro.datasets_builders.synthetic.builder import check_parts
+    from bleurt_repro.datasets_builders.synthetic.summary import card
 
     folder = Path(folder)
     info = shorten_paths(check_parts(folder))

@@ -1,18 +1,113 @@
-"""Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat."""
+"""Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat.
+
+Where something is published.
+
+What would be published, checked before anything is sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bleurt_repro.hub_cards.contents import REPLACED, File
-from bleurt_repro.hub_cards.plan import shown_size
-from bleurt_repro.hub_cards.target import MAIN, Target
+from bleurt_repro.hub_cards.checks import check_card, check_files, check_model
+from bleurt_repro.hub_cards.contents import REPLACED, File, gather
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitInfo, HfApi
+
+KINDS = ("model", "dataset", "space")
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where something is published.
+
+    Attributes:
+        kind: "model", "dataset" or "space".
+        repo_id: "org/name".
+        private: whether the repository is to be a private one.
+        revision: the branch; made if need be.
+        create_pr: propose the commit in a pull request to main.
+    """
+
+    kind: str
+    repo_id: str
+    private: bool = False
+    revision: str | None = None
+    create_pr: bool = False
+
+    def __post_init__(self) -> None:
+        from huggingface_hub.errors import HFValidationError
+        from huggingface_hub.utils import validate_repo_id
+
+        if self.kind not in KINDS:
+            raise ValueError(f"what is published is one of {', '.join(KINDS)}, found {self.kind!r}")
+        try:
+            validate_repo_id(self.repo_id)
+        except HFValidationError as error:
+            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}") from error
+        if "/" not in self.repo_id:
+            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}")
+        if self.create_pr and self.revision not in (None, MAIN):
+            raise ValueError(f"--create-pr proposes a change of main: leave --revision {self.revision} out")
+
+    @property
+    def place(self) -> str:
+        """What to call it."""
+        return f"{self.kind} {self.repo_id}" + (f"@{self.revision}" if self.revision else "")
+
+
+def prepare(kind: str, folder: Path, files: Sequence[File] | None = None) -> tuple[list[File], list[str]]:
+    """Choose what is published, and make sure that it is fit for it.
+
+    Args:
+        kind: "model", "dataset" or "space".
+        folder: the folder.
+        files: to take the place of the folder's files of the same path, or to be added to them.
+
+    Returns:
+        the files, and the names of what lies beside them.
+
+    Raises:
+        ValueError: naming everything that is wrong.
+    """
+    found, left_out = gather(kind, folder)
+    chosen = {file.path: file for file in [*found, *(files or [])]}
+    content = [chosen[path] for path in sorted(chosen)]
+    problems = check_files(content, left_out) + (check_model(content) if kind == "model" else [])
+    problems += check_card(kind, content)
+    if problems:
+        raise ValueError(f"{folder} is not fit to publish: {'; '.join(problems)}")
+    return content, left_out
+
+
+def describe_plan(target: Target, files: Sequence[File], left_out: Sequence[str]) -> str:
+    """Say what publishing would do; nothing is asked of the Hub."""
+    way = "propose in a pull request to" if target.create_pr else "commit to"
+    lines = [f"would {way} {target.place}{' (private)' if target.private else ''}:"]
+    lines += [f"  {file.path} ({shown_size(file.size)})" for file in files]
+    lines.append(
+        f"  {len(files)} files, {shown_size(sum(file.size for file in files))}; what is there already is not sent"
+    )
+    if left_out:
+        lines.append(f"left out: {', '.join(left_out)}")
+    return "\n".join(lines)
+
+
+def shown_size(count: int) -> str:
+    """Write a number of bytes for people."""
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
 
 Result = TypeVar("Result")
 
@@ -93,7 +188,7 @@ def _ask_hub(target: Target, action: Callable[[], Result]) -> Result:
     from huggingface_hub import get_token
     from huggingface_hub.errors import HfHubHTTPError
 
-    from bleurt_repro.metric.hub_faults import PASSING, describe, is_lost_connection, status, with_retries
+    from bleurt_repro.metric.loading.hub import PASSING, describe, is_lost_connection, status, with_retries
 
     if get_token() is None:
         raise ValueError("nobody is logged in to the Hub: `hf auth login`, or set HF_TOKEN")

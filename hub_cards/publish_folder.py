@@ -1,19 +1,20 @@
-"""Publish a folder as it lies: with the card that its new address asks for, and without the names of this machine."""
+"""Draw the card of whatever a folder holds.
+
+Publish a folder as it lies: with the card that its new address asks for, and without the names of this machine.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from bleurt_repro import __version__
 from bleurt_repro.hub_cards.cards import draw_model_card, placeholder
 from bleurt_repro.hub_cards.contents import CARD, File
-from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub
-from bleurt_repro.hub_cards.local_names import shorten_paths
-from bleurt_repro.hub_cards.plan import describe_plan, prepare
-from bleurt_repro.hub_cards.publish import publish
-from bleurt_repro.hub_cards.space import space_files, space_folder
-from bleurt_repro.hub_cards.target import Target
+from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub, shorten_paths
+from bleurt_repro.hub_cards.publish import Target, describe_plan, prepare, publish
+from bleurt_repro.hub_cards.space import draw_space_card, space_files, space_folder
 
 RESULTS = "results.json"
 
@@ -64,7 +65,7 @@ def _model_card(target: Target, folder: Path) -> list[File]:
 
 
 def _dataset_files(target: Target, folder: Path) -> list[File]:
-    from bleurt_repro.datasets_builders.synthetic_pairs import is_finished
+    from bleurt_repro.datasets_builders.synthetic.builder import is_finished
 
     path = folder / CARD
     if is_finished(folder):
@@ -81,3 +82,47 @@ def _dataset_files(target: Target, folder: Path) -> list[File]:
 def _shorten(path: Path) -> bytes:
     """Give a record with local folders by their last name: the hashes beside them tell which models they were."""
     return (json.dumps(shorten_paths(json.loads(path.read_text(encoding="utf-8"))), indent=2) + "\n").encode()
+
+
+def draw_card(
+    folder: str | Path,
+    *,
+    training: Sequence[str | Path] = (),
+    agreement: Sequence[str | Path] = (),
+    repo_id: str | None = None,
+    recipe: str | None = None,
+    license: str | None = None,
+    data_terms: str | None = None,
+    domain: str | None = None,
+    title: str | None = None,
+) -> str:
+    """Draw the card of a checkpoint, a dataset or a Space; the arguments are those of the card of its kind.
+
+    Raises:
+        FileNotFoundError: if there is no such folder.
+        ValueError: if an argument has no place on this kind of card.
+    """
+    from bleurt_repro.datasets_builders.synthetic.builder import is_finished
+
+    place = Path(folder)
+    if not place.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}: give a checkpoint, a dataset or a Space")
+    terms = {"recipe": recipe, "license": license, "data_terms": data_terms}
+    if (place / "config.json").is_file():
+        _refuse("a checkpoint", title=title)
+        return draw_model_card(place, training=training, agreement=agreement, repo_id=repo_id, domain=domain, **terms)
+    rest = {"training": training, "agreement": agreement, "domain": domain}
+    if (place / "app.py").is_file():
+        _refuse("a Space", title=title, **rest, **terms)
+        return draw_space_card(repo_id)
+    if is_finished(place):
+        _refuse("synthetic pairs", title=title, **rest, **terms)
+        return draw_synthetic_card(place, repo_id=repo_id)
+    _refuse("a dataset", **rest)
+    return draw_dataset_card(place, repo_id=repo_id, title=title, **terms)
+
+
+def _refuse(kind: str, **arguments: object) -> None:
+    given = [name.replace("_", "-") for name, value in arguments.items() if value]
+    if given:
+        raise ValueError(f"the card of {kind} takes no --{', --'.join(given)}")

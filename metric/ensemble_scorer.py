@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.metric.checkpoints import find_checkpoint
-from bleurt_repro.metric.ensemble import common_layout, member_folder, read_ensemble
+from bleurt_repro.metric.loading.ensemble import common_layout, member_folder, read_ensemble
+from bleurt_repro.metric.loading.find import find_checkpoint
 from bleurt_repro.metric.scorer import AGGREGATES, BleurtScorer, ScoringResult
 
 if TYPE_CHECKING:
-    from bleurt_repro.metric.pair_scorer import Item
+    from bleurt_repro.metric.forward.pairs import Item
 
 Values = NDArray[np.float64]
 

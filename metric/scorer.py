@@ -11,21 +11,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from bleurt_repro.metric.calibration import Calibration
-from bleurt_repro.metric.checkpoints import find_checkpoint, load_checkpoint
-from bleurt_repro.metric.encoding import PairEncoder
-from bleurt_repro.metric.ensemble import is_ensemble
+from bleurt_repro.metric.forward.encoding import PairEncoder
+from bleurt_repro.metric.forward.pairs import Forward, PairScorer
+from bleurt_repro.metric.forward.score_cache import ScoreCache
+from bleurt_repro.metric.inputs import check_references, check_same_length, check_texts
 from bleurt_repro.metric.layout import input_faults
-from bleurt_repro.metric.pair_scorer import Forward, PairScorer
-from bleurt_repro.metric.score_cache import ScoreCache
-from bleurt_repro.metric.scorer_options import backend_of, batch_tokens_of, device_of, dtype_of
+from bleurt_repro.metric.loading.ensemble import is_ensemble
+from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
+from bleurt_repro.metric.options import backend_of, batch_tokens_of, device_of, dtype_of
 from bleurt_repro.metric.signature import content_hash, signature
-from bleurt_repro.metric.texts import check_references, check_same_length, check_texts
 
 if TYPE_CHECKING:
     import torch
     from tqdm import tqdm
 
-    from bleurt_repro.metric.packed_forward import PackedForward
+    from bleurt_repro.metric.forward.packed import PackedForward
 
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # BLEURT, section 5.3: with several references the best score counts.
@@ -305,8 +305,8 @@ class BleurtScorer:
 
     def _choose_forward(self) -> Forward:
         """The exact fast forward pass where it gives what the model's own gives, else the model's own."""
-        from bleurt_repro.metric.packed_forward import PackedForward, can_pack
-        from bleurt_repro.metric.plain_forward import PlainForward
+        from bleurt_repro.metric.forward.packed import PackedForward, can_pack
+        from bleurt_repro.metric.forward.plain import PlainForward
 
         if self.backend != "torch":
             return self._onnx
@@ -318,8 +318,7 @@ class BleurtScorer:
 
     @cached_property
     def _onnx(self) -> Forward:
-        from bleurt_repro.metric.onnx_export import exported
-        from bleurt_repro.metric.onnx_forward import OnnxForward
+        from bleurt_repro.metric.forward.onnx import OnnxForward, exported
 
         return OnnxForward(exported(self.model, self._content, self.backend))
 

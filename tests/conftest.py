@@ -93,7 +93,7 @@ def make_tiny_scorer(
     from transformers import BertConfig, BertForSequenceClassification
 
     from bleurt_repro.metric.layout import Layout
-    from bleurt_repro.training.export import prepare_scorer, save_scorer
+    from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
 
     torch.manual_seed(0)
     tokenizer = make_tiny_tokenizer(folder)

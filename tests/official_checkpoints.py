@@ -205,7 +205,7 @@ PAIRS = [
 
 def expected_scores(scorer, variables: dict[str, np.ndarray], gelu: str, pairs: list = PAIRS) -> list[float]:
     """The official graph's scores of pairs that a scorer has encoded."""
-    from bleurt_repro.metric.encoding import PairEncoder
+    from bleurt_repro.metric.forward.encoding import PairEncoder
 
     encoder = PairEncoder(scorer.tokenizer, scorer.layout)
     tokens = encoder.tokenize(text for pair in pairs for text in pair)
@@ -228,7 +228,7 @@ def refused(source: Path, folder: Path, message: str, **options) -> None:
     """Converting the source fails with the message, and leaves the folder as it was."""
     import pytest
 
-    from bleurt_repro.metric.conversion import convert
+    from bleurt_repro.metric.convert.convert import convert
 
     before = sorted(folder.rglob("*"))
     with pytest.raises((ValueError, FileNotFoundError), match=message):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from bleurt_repro.datasets_builders.rating_files import Rating
-from bleurt_repro.datasets_builders.wmt_sources import read_wmt
+from bleurt_repro.datasets_builders.ratings.rating_files import Rating
+from bleurt_repro.datasets_builders.ratings.wmt_sources import read_wmt
 
 
 @cache

@@ -13,16 +13,16 @@ from datasets import Features, Value
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main
-from bleurt_repro.datasets_builders.export import write_splits
-from bleurt_repro.datasets_builders.make_synthetic_pairs import make_synthetic_pairs
-from bleurt_repro.datasets_builders.synthetic_config import SyntheticConfig
-from bleurt_repro.metric import score_files as module
-from bleurt_repro.metric.atomic import write_bytes
-from bleurt_repro.metric.conversion import convert
-from bleurt_repro.metric.score_cache import ScoreCache
-from bleurt_repro.metric.score_files import score_files
-from bleurt_repro.training.averaging import average_scorers
-from tests.test_bleurt_pytorch import make_port
+from bleurt_repro.datasets_builders.ratings.export import write_splits
+from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
+from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
+from bleurt_repro.metric.bulk import score_files as module
+from bleurt_repro.metric.bulk.score_files import score_files
+from bleurt_repro.metric.convert.convert import convert
+from bleurt_repro.metric.files.writing import write_bytes
+from bleurt_repro.metric.forward.score_cache import ScoreCache
+from bleurt_repro.training.combine import average_scorers
+from tests.metric.convert.test_bleurt_pytorch import make_port
 from tests.test_full_disk import resize, small_disk  # noqa: F401
 from tests.tiny_teachers import SENTENCES
 

@@ -11,7 +11,7 @@ import pytest
 from bleurt_repro.training.finetune import main
 from bleurt_repro.training.run import last_checkpoint, naming_a_full_disk
 from tests.conftest import make_tiny_scorer
-from tests.test_finetune import options, ratings  # noqa: F401
+from tests.training.test_finetune import options, ratings  # noqa: F401
 
 STEPS = {"--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disable_tqdm": "true"}
 

@@ -11,9 +11,9 @@ import warnings
 import pytest
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.onnx_export import LIBRARIES
-from bleurt_repro.metric.plain_forward import PlainForward
-from bleurt_repro.metric.score_files import score_files
+from bleurt_repro.metric.bulk.score_files import score_files
+from bleurt_repro.metric.forward.onnx import LIBRARIES
+from bleurt_repro.metric.forward.plain import PlainForward
 from tests.real_data import wmt_ratings
 
 # float32, as the documents promise: neighbours, batches, padding and the exact ONNX graph change no more than this.

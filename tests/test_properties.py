@@ -20,22 +20,28 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.datasets_builders.rating_files import rating_records
+from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 from bleurt_repro.datasets_builders.signals.bleu import Bleu
 from bleurt_repro.datasets_builders.signals.rouge import Rouge
-from bleurt_repro.datasets_builders.synthetic_config import read_config
-from bleurt_repro.metric.bootstrap import paired_test, resampled_means
+from bleurt_repro.datasets_builders.synthetic.config import read_config
 from bleurt_repro.metric.calibration import Calibration
-from bleurt_repro.metric.compare import compare
-from bleurt_repro.metric.encoding import PairEncoder
+from bleurt_repro.metric.compare.compare import compare
+from bleurt_repro.metric.files.reading import read_pairs, read_segments
+from bleurt_repro.metric.files.writing import FORMULA_STARTS, csv_text
+from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import ROLES, Layout
-from bleurt_repro.metric.pair_files import read_pairs
 from bleurt_repro.metric.scorer import ScoringResult
-from bleurt_repro.metric.segment_files import read_segments
-from bleurt_repro.metric.spreadsheets import FORMULA_STARTS, csv_text
-from bleurt_repro.training.agreement import darr, kendall_tau, pearson_r, spearman_rho, with_interval
+from bleurt_repro.metric.statistics import (
+    darr,
+    kendall_tau,
+    paired_test,
+    pearson_r,
+    resampled_means,
+    spearman_rho,
+    with_interval,
+)
 from bleurt_repro.training.arguments import read_yaml
-from bleurt_repro.training.experiments.score_files import Texts, read_scores
+from bleurt_repro.training.experiments.metric_rows import Texts, read_scores
 
 FEW, MANY = 12, 500
 # Any character, halves of surrogate pairs and control characters too, and what breaks formats more often than chance.

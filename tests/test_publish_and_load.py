@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.datasets_builders.export import write_splits
-from bleurt_repro.datasets_builders.wmt_ratings import RATING_FEATURES
-from bleurt_repro.metric.official_names import OFFICIAL_CHECKPOINTS
+from bleurt_repro.datasets_builders.ratings.export import write_splits
+from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES
+from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
+from tests.datasets_builders.ratings.test_wmt_ratings import rating
 from tests.loopback_hub import TOKEN, LoopbackHub
 from tests.loopback_hub.fixture import run_python
-from tests.test_bleurt_pytorch import make_port
-from tests.test_wmt_ratings import rating
+from tests.metric.convert.test_bleurt_pytorch import make_port
 
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n\n# scorer\n"
 PAIR = {"references": ["the cat sat on the mat"], "candidates": ["a dog sat"]}

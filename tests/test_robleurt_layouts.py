@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.encoding import PairEncoder
+from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import LAYOUTS, Layout, readable_positions, separators_of
 from bleurt_repro.training.finetune import layout_for, main, open_model
 from tests.conftest import make_tiny_scorer, make_tiny_tokenizer
@@ -194,7 +194,7 @@ def test_records_of_which_some_have_no_reference(tmp_path, capsys):
 def test_reference_free_through_evaluate(scorers):
     import evaluate
 
-    from tests.test_evaluate_module import SPACE
+    from tests.metric.test_evaluate_module import SPACE
 
     scorer = scorers["reference-free"]
     metric = evaluate.load(str(SPACE), checkpoint=str(scorer.folder))
@@ -205,14 +205,14 @@ def test_reference_free_through_evaluate(scorers):
 
 
 def test_the_demo_needs_references(scorers):
-    scoring = pytest.importorskip("bleurt_repro.metric.demo.scoring", reason="the demo needs Gradio")
+    scoring = pytest.importorskip("bleurt_repro.metric.demo.shared_scorer", reason="the demo needs Gradio")
     with pytest.raises(ValueError, match="reads no references, by which the demo compares"):
         scoring.SharedScorer(str(scorers["reference-free"].folder), None)
 
 
 def test_the_demo_asks_for_the_source(scorers):
     pair_tab = pytest.importorskip("bleurt_repro.metric.demo.pair_tab", reason="the demo needs Gradio")
-    scoring = pytest.importorskip("bleurt_repro.metric.demo.scoring")
+    scoring = pytest.importorskip("bleurt_repro.metric.demo.shared_scorer")
     shared = scoring.SharedScorer(str(scorers["robleurt-src"].folder), None)
     with pytest.raises(ValueError, match="give the source, too"):
         pair_tab.score_pair(shared, REFERENCE, CANDIDATE, " ")

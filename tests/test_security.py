@@ -12,11 +12,11 @@ import pytest
 
 from bleurt_repro.hub_cards.checks import check_files
 from bleurt_repro.hub_cards.contents import File
-from bleurt_repro.metric.atomic import write_bytes
-from bleurt_repro.metric.checkpoints import load_checkpoint
-from bleurt_repro.metric.conversion import convert
-from bleurt_repro.metric.ensemble import ENSEMBLE_FILE, read_ensemble
-from bleurt_repro.metric.partial_output import PartialOutput
+from bleurt_repro.metric.bulk.resumable_output import PartialOutput
+from bleurt_repro.metric.convert.convert import convert
+from bleurt_repro.metric.files.writing import write_bytes
+from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, read_ensemble
+from bleurt_repro.metric.loading.find import load_checkpoint
 
 
 class Trap:
@@ -163,7 +163,7 @@ def test_the_page_shows_cards_of_checkpoints_without_their_html(tiny_scorer):
     import gradio as gr
 
     from bleurt_repro import BleurtScorer
-    from bleurt_repro.metric.demo.about_tab import build_about_tab
+    from bleurt_repro.metric.demo.page import build_about_tab
 
     with gr.Blocks() as page:
         build_about_tab(BleurtScorer(str(tiny_scorer), device="cpu"))
@@ -172,8 +172,8 @@ def test_the_page_shows_cards_of_checkpoints_without_their_html(tiny_scorer):
 
 
 def test_the_queue_of_the_demo_is_bounded(tiny_scorer):
-    from bleurt_repro.metric.demo.limits import WAITING
     from bleurt_repro.metric.demo.page import build_page
+    from bleurt_repro.metric.demo.visitor_input import WAITING
 
     page = build_page(str(tiny_scorer), "cpu")
     assert page._queue.max_size == WAITING

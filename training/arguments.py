@@ -19,7 +19,7 @@ from typing import Any, NoReturn, cast
 
 from transformers import HfArgumentParser
 
-from bleurt_repro.datasets_builders.yaml_files import read_plain_yaml
+from bleurt_repro.metric.files.records import read_plain_yaml
 
 
 class _Parser(HfArgumentParser):

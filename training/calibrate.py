@@ -62,8 +62,8 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
         FileNotFoundError: if the checkpoint is no folder.
         ValueError: as `fit`, or as the ratings' reader.
     """
-    from bleurt_repro.datasets_builders.rating_files import rating_records
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+    from bleurt_repro.metric.files.writing import write_text
     from bleurt_repro.metric.scorer import BleurtScorer
     from bleurt_repro.training.run import fingerprint
 

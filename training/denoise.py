@@ -181,8 +181,8 @@ def denoise_file(
     Raises:
         ValueError: if there are fewer than two metrics, or as `denoise`.
     """
-    from bleurt_repro.datasets_builders.rating_files import rating_records
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+    from bleurt_repro.metric.files.writing import write_text
     from bleurt_repro.training.run import fingerprint
 
     if len(checkpoints) + len(score_files) < 2:
@@ -214,10 +214,9 @@ def _metrics(
 
     import pandas
 
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.options import MetricOptions
+    from bleurt_repro.training.experiments.metric_rows import all_rows
+    from bleurt_repro.training.experiments.options import Cells, MetricOptions
     from bleurt_repro.training.experiments.rating_tables import rating_texts
-    from bleurt_repro.training.experiments.scoring import all_rows
 
     texts = rating_texts(pandas.DataFrame(rows))
     metrics = MetricOptions(checkpoint=[*checkpoints], score_files=[*score_files])

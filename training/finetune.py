@@ -84,7 +84,7 @@ def agreement(prediction: EvalPrediction) -> dict[str, float]:
     """Give Kendall tau and Pearson r of a validation pass, for the Trainer."""
     import numpy as np
 
-    from bleurt_repro.training.agreement import kendall_tau, pearson_r
+    from bleurt_repro.metric.statistics import kendall_tau, pearson_r
 
     scores, ratings = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
     if np.ptp(scores) == 0:  # a model may be so at the start: no agreement, but no reason to end the run
@@ -97,7 +97,7 @@ def loss_function(ratings: RatingArguments) -> Callable[..., Tensor] | None:
     if ratings.loss == "regression":
         return None
 
-    from bleurt_repro.training.ranking import RANKING_RANGE, ranking_loss
+    from bleurt_repro.training.losses import RANKING_RANGE, ranking_loss
 
     clip = RANKING_RANGE if ratings.ranking_clip else None
 
@@ -112,7 +112,7 @@ def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Open what fine-tuning starts from; where it has no head of one label, with a new one."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from bleurt_repro.metric.checkpoints import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     folder = find_checkpoint(name)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -177,8 +177,8 @@ def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> dict[str, 
     """
     from datasets import Dataset
 
-    from bleurt_repro.datasets_builders.rating_files import REQUIRED_COLUMNS, rating_records
-    from bleurt_repro.datasets_builders.splits import split_without_overlap
+    from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, rating_records
+    from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 
     columns = (*layout.inputs, "score")
     required = [name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references]
@@ -209,9 +209,9 @@ def main(arguments: list[str] | None = None) -> None:
     import torch
     from transformers import set_seed
 
+    from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
     from bleurt_repro.training.arguments import parse_config
-    from bleurt_repro.training.export import prepare_scorer, save_scorer
-    from bleurt_repro.training.inputs import PairCollator, encode_texts
+    from bleurt_repro.training.collator import PairCollator, encode_texts
     from bleurt_repro.training.run import check_output, naming_a_full_disk, train, whole_state, write_results
     from bleurt_repro.training.trainer import ScorerTrainer
 

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bleurt_repro.training.curves import COLOURS
+from bleurt_repro.training.run import COLOURS
 
 GRID = "--grid"
 # Settings that every combination has for itself.
@@ -88,7 +88,7 @@ def search(path: str, words: Sequence[str]) -> None:
     """
     from tqdm import tqdm
 
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.metric.files.writing import write_text
     from bleurt_repro.training.finetune import main as finetune
     from bleurt_repro.training.pretrain import main as pretrain
     from bleurt_repro.training.run import RESULTS

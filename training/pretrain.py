@@ -84,11 +84,11 @@ def main(arguments: list[str] | None = None) -> None:
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
-    from bleurt_repro.datasets_builders.synthetic_pairs import join_sets
-    from bleurt_repro.metric.checkpoints import find_checkpoint
+    from bleurt_repro.datasets_builders.synthetic.builder import join_sets
+    from bleurt_repro.metric.loading.find import find_checkpoint
     from bleurt_repro.training.arguments import parse_config
-    from bleurt_repro.training.inputs import PairCollator, encode_texts
-    from bleurt_repro.training.model import TARGET, PretrainingModel, export_scorer, read_tasks
+    from bleurt_repro.training.collator import PairCollator, encode_texts
+    from bleurt_repro.training.pretraining_model import TARGET, PretrainingModel, export_scorer, read_tasks
     from bleurt_repro.training.run import check_output, naming_a_full_disk, train, whole_state, write_results
     from bleurt_repro.training.trainer import PretrainingTrainer
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.perturbations import names
+from bleurt_repro.datasets_builders.perturbations import back_translation_name
 from bleurt_repro.datasets_builders.translator import Translator
 
 
@@ -35,7 +35,7 @@ class BackTranslation:
     @property
     def name(self) -> str:
         """The perturbation's name in the data."""
-        return names.back_translation(self.language)
+        return back_translation_name(self.language)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Give each text's back-translation; one that comes out blank is for the caller to judge."""

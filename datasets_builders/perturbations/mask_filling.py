@@ -2,23 +2,138 @@
 
 Beam search from left to right over the masks: a hypothesis' score is the sum of the log-probabilities of its fills,
 each given the text with the earlier fills in it and the later masks open.
+
+Which words of a text to mask: scattered ones, or a contiguous run (BLEURT, A.1).
+
+Put filled tokens back into their text, so that what was not masked stays as it was written, letter for letter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_model
-from bleurt_repro.datasets_builders.perturbations.masking import MAX_MASKS, STRATEGIES
-from bleurt_repro.datasets_builders.perturbations.splicing import splice
-from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.perturbations import CONTIGUOUS, SCATTERED
+from bleurt_repro.metric.forward.pairs import batches_by_tokens
 
 if TYPE_CHECKING:
     import torch
+
+# BLEURT, A.1: "In both cases, we use up to 15 masks per sentence."
+MAX_MASKS = 15
+
+
+def choose_scattered(sizes: Sequence[int], max_masks: int, random: np.random.Generator) -> list[int]:
+    """Choose random words, their number uniform from one to as many as there may be masks.
+
+    Args:
+        sizes: tokens of each word; a word takes one mask a token.
+        max_masks: most tokens of the chosen words together.
+        random: decides how many and which.
+
+    Returns:
+        the indices of the chosen words in ascending order; none if no word fits.
+    """
+    fitting = [i for i, size in enumerate(sizes) if size <= max_masks]
+    if not fitting:
+        return []
+    wanted = random.integers(1, min(max_masks, len(fitting)), endpoint=True)
+    chosen: list[int] = []
+    room = max_masks
+    for i in random.permutation(fitting):
+        if len(chosen) < wanted and sizes[i] <= room:
+            chosen.append(int(i))
+            room -= sizes[i]
+    return sorted(chosen)
+
+
+def choose_contiguous(sizes: Sequence[int], max_masks: int, random: np.random.Generator) -> list[int]:
+    """Choose adjacent words: where they start is uniform, and so is how many there are among the numbers that fit.
+
+    Args:
+        sizes: tokens of each word; a word takes one mask a token.
+        max_masks: most tokens of the chosen words together.
+        random: decides where and how many.
+
+    Returns:
+        the indices of the chosen words in ascending order; none if no word fits.
+    """
+    fitting = [i for i, size in enumerate(sizes) if size <= max_masks]
+    if not fitting:
+        return []
+    start = int(random.choice(fitting))
+    longest = int(np.searchsorted(np.cumsum(sizes[start:]), max_masks, side="right"))
+    return list(range(start, start + int(random.integers(1, longest, endpoint=True))))
+
+
+STRATEGIES: dict[str, Callable[[Sequence[int], int, np.random.Generator], list[int]]] = {
+    SCATTERED: choose_scattered,
+    CONTIGUOUS: choose_contiguous,
+}
+
+
+def splice(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    ids: Sequence[int],
+    changed: Sequence[int],
+    decode: Callable[[list[int]], str],
+) -> str:
+    """Replace the text of some tokens by what now stands in their place.
+
+    Args:
+        text: the original text.
+        spans: first and last-plus-one character of each token in it.
+        ids: the token ids, the new ones in place.
+        changed: positions of the tokens to replace, ascending.
+        decode: turns token ids into text, special tokens included.
+
+    Returns:
+        the new text; it begins with a capital if the original did.
+    """
+    parts, cursor = [], 0
+    # Positions that follow one another have the same difference to their rank.
+    for _, group in groupby(enumerate(changed), key=lambda pair: pair[1] - pair[0]):
+        run = [position for _, position in group]
+        start, end = spans[run[0]][0], spans[run[-1]][1]
+        piece, glued = _decode_after(ids, run, decode)
+        if start == 0 and text[:1].isupper():  # models of lower-cased text forget it
+            piece = piece[:1].upper() + piece[1:]
+        parts.append(_join(text[cursor:start], piece, glued))
+        if piece[-1:].isalnum() and text[end : end + 1].isalnum():
+            parts.append(" ")
+        cursor = end
+    return "".join([*parts, text[cursor:]])
+
+
+def _decode_after(ids: Sequence[int], run: list[int], decode: Callable[[list[int]], str]) -> tuple[str, bool]:
+    """Decode a run of tokens as it reads after the token before it.
+
+    Returns:
+        the text, and whether it is attached to that token (a word piece, a full stop).
+    """
+    filled = [ids[position] for position in run]
+    if run[0] > 0:
+        anchor = ids[run[0] - 1]
+        alone, together = decode([anchor]), decode([anchor, *filled])
+        if together.startswith(alone):
+            rest = together[len(alone) :]
+            return rest.strip(), not rest[:1].isspace()
+    return decode(filled).strip(), False
+
+
+def _join(before: str, piece: str, glued: bool) -> str:
+    """Put a piece after the text before it, with a blank where the piece or the original asks for one."""
+    if glued:
+        return before.rstrip() + piece
+    needs_blank = before[-1:].isalnum() and piece[:1].isalnum()
+    return f"{before} {piece}" if needs_blank else before + piece
+
 
 MASKED_LM = "google-bert/bert-base-uncased"
 # BLEURT, A.1: "the beam size 8 by default".

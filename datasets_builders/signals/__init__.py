@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bleurt_repro.datasets_builders.signals.back_translation_flag import BackTranslationFlag
-from bleurt_repro.datasets_builders.signals.back_translation_likelihood import BackTranslationLikelihood
+from bleurt_repro.datasets_builders.signals.back_translation import BackTranslationFlag, BackTranslationLikelihood
 from bleurt_repro.datasets_builders.signals.base import GROUPS, Signal
 from bleurt_repro.datasets_builders.signals.bertscore import BertScore
 from bleurt_repro.datasets_builders.signals.bleu import Bleu

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_tokenizer
+from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_tokenizer
 from bleurt_repro.datasets_builders.signals.base import AUTOMATIC_METRICS, Signal
-from bleurt_repro.metric.batching import batches_by_tokens
-from bleurt_repro.metric.quiet import first_line, quiet_transformers
+from bleurt_repro.metric.forward.pairs import batches_by_tokens
+from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
 
 # BLEURT, A.3: "based on BERT-large uncased".
 BERTSCORE_MODEL = "google-bert/bert-large-uncased"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_model
 from bleurt_repro.datasets_builders.signals.base import CLASSIFICATION, Signal
-from bleurt_repro.metric.batching import batches_by_tokens
+from bleurt_repro.metric.forward.pairs import batches_by_tokens
 
 # The paper fine-tunes BERT on MNLI; this is a public classifier trained on the same data, with named labels.
 ENTAILMENT_MODEL = "FacebookAI/roberta-large-mnli"

@@ -10,7 +10,7 @@ import datasets
 import evaluate
 
 import bleurt_repro
-from bleurt_repro.metric.texts import check_list, check_references, check_texts
+from bleurt_repro.metric.inputs import check_list, check_references, check_texts
 
 _DESCRIPTION = """\
 BLEURT is a learned metric of generated text: it reads a reference and a candidate and gives the rating that a person

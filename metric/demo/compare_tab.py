@@ -1,4 +1,9 @@
-"""The tab for two systems: who is ahead and how surely, how the scores lie, and where they differ."""
+"""The tab for two systems: who is ahead and how surely, how the scores lie, and where they differ.
+
+Two plots of a comparison: how the scores lie, and which system is ahead in how many segments.
+
+The table of segments where two systems differ most: sorted by a click on a heading, words marked, text escaped.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +14,148 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from bleurt_repro.metric.compare import Comparison, compare
-from bleurt_repro.metric.comparison_report import write_comparison
-from bleurt_repro.metric.demo.highlight import unsigned
-from bleurt_repro.metric.demo.inputs import read_upload, segments_of, told_to_the_visitor
-from bleurt_repro.metric.demo.limits import IN_WORDS, check_comparison
-from bleurt_repro.metric.demo.plots import differences, distributions
-from bleurt_repro.metric.demo.scoring import ReportingScorer, SharedScorer
-from bleurt_repro.metric.demo.segment_table import SORT, segment_table
-from bleurt_repro.metric.segment_files import SUFFIXES
-from bleurt_repro.metric.texts import check_references
+from bleurt_repro.metric.compare.compare import Comparison, Segment, compare
+from bleurt_repro.metric.compare.report import write_comparison
+from bleurt_repro.metric.demo.highlight import differences_html, signed, unsigned
+from bleurt_repro.metric.demo.shared_scorer import ReportingScorer, SharedScorer
+from bleurt_repro.metric.demo.visitor_input import (
+    IN_WORDS,
+    check_comparison,
+    read_upload,
+    segments_of,
+    told_to_the_visitor,
+)
+from bleurt_repro.metric.files.reading import SUFFIXES
+from bleurt_repro.metric.inputs import check_references
+
+# Okabe and Ito's blue and vermilion, which the colour-blind tell apart: https://jfly.uni-koeln.de/color/
+FIRST_COLOUR, SECOND_COLOUR = "#0072B2", "#D55E00"
+SIZE = (5.2, 3.3)
+MOST_BINS = 30
+FEW = 60  # segments whose bars stand apart
+
+
+def distributions(names: tuple[str, str], scores: tuple[Sequence[float], Sequence[float]]) -> Figure:
+    """Draw the histograms of two systems' scores with their means.
+
+    Args:
+        names: of the systems.
+        scores: of each, one a segment.
+    """
+    figure, axes = _axes()
+    bins = np.histogram_bin_edges(np.concatenate(scores), bins=min(MOST_BINS, max(5, len(scores[0]) // 4))).tolist()
+    for name, own, colour, line in zip(names, scores, (FIRST_COLOUR, SECOND_COLOUR), ("-", "--"), strict=True):
+        mean = float(np.mean(own))
+        axes.hist(own, bins, histtype="stepfilled", color=colour, alpha=0.25)
+        axes.hist(own, bins, histtype="step", color=colour, linestyle=line)
+        axes.axvline(mean, color=colour, linestyle=line, linewidth=2, label=f"{name}, mean {unsigned(mean)}")
+    axes.set(xlabel="BLEURT score", ylabel="segments")
+    axes.set_title("How the scores lie", loc="left", fontsize=11)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(figure)
+    return figure
+
+
+def differences(names: tuple[str, str], scores: tuple[Sequence[float], Sequence[float]]) -> Figure:
+    """Draw the difference of two systems in every segment, largest first.
+
+    Args:
+        names: of the systems.
+        scores: of each, one a segment.
+    """
+    figure, axes = _axes()
+    gaps = np.sort(np.subtract(*scores))[::-1]
+    places = np.arange(1, len(gaps) + 1)
+    for name, ahead, colour in zip(names, (gaps > 0, gaps < 0), (FIRST_COLOUR, SECOND_COLOUR), strict=True):
+        share = f"{name} higher in {np.count_nonzero(ahead)}"
+        axes.bar(
+            places[ahead], gaps[ahead], width=0.9 if len(gaps) < FEW else 1.0, color=colour, label=share, linewidth=0
+        )
+    axes.axhline(0, color="#444444", linewidth=0.8)
+    axes.set(xlabel="segments, by difference", ylabel=f"score of {names[0]} \N{MINUS SIGN} score of {names[1]}")
+    axes.set_title("Who is ahead, segment by segment", loc="left", fontsize=11)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(figure)
+    return figure
+
+
+def _axes() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=SIZE, layout="constrained", dpi=160)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _legend(figure: Figure) -> None:
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=10)
+
+
+# Rows on the page; the downloads have all.
+ROWS = 100
+# Sorts the rows by a column's numbers, largest first and then smallest first. The listener stays when the table changes.
+SORT = """
+element.addEventListener("click", (event) => {
+  const heading = event.target.closest("th:has(button)");
+  if (!heading || !event.target.closest("button")) return;
+  const order = heading.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
+  const sign = order === "descending" ? -1 : 1;
+  const value = (row) => Number(row.cells[heading.cellIndex].dataset.value);
+  const body = heading.closest("table").tBodies[0];
+  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", order);
+  body.append(...[...body.rows].sort((a, b) => sign * (value(a) - value(b))));
+});
+"""
+
+
+def segment_table(comparison: Comparison, names: tuple[str, str]) -> str:
+    """Show the segments of two systems, largest difference first.
+
+    Args:
+        comparison: of the two.
+        names: what the page calls them.
+    """
+    first, second = map(escape, names)
+    headings = ("#", f"{first} \N{MINUS SIGN} {second}", first, second)
+    head = "".join(f'<th scope="col"><button type="button">{heading}</button></th>' for heading in headings)
+    rows = "".join(_row(segment, names) for segment in comparison.segments[:ROWS])
+    shown = min(ROWS, len(comparison.segments))
+    return (
+        f'<table class="segments"><caption>Where they differ most: {shown:,} of {len(comparison.segments):,} segments. '
+        "<mark>Marked</mark> words are not in the reference at that place. A heading sorts.</caption>"
+        f'<thead><tr>{head}<th scope="col">texts</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+
+
+def _row(segment: Segment, names: Sequence[str]) -> str:
+    first, second = segment.scores
+    difference = first - second
+    ahead = "first" if difference > 0 else "second" if difference < 0 else ""
+    cells = (
+        _number(segment.number, str(segment.number)),
+        _number(difference, signed(difference), ahead),
+        _number(first, unsigned(first)),
+        _number(second, unsigned(second)),
+    )
+    return f"<tr>{''.join(cells)}<td>{_texts(segment, names)}</td></tr>"
+
+
+def _number(value: float, shown: str, kind: str = "") -> str:
+    return f'<td class="number {kind}" data-value="{value!r}"><span>{shown}</span></td>'
+
+
+def _texts(segment: Segment, names: Sequence[str]) -> str:
+    lines = [("Source", escape(segment.source))] if segment.source is not None else []
+    lines += [("Reference", escape(text)) for text in segment.references]
+    for name, text in zip(names, segment.candidates, strict=True):
+        lines.append((escape(name), differences_html(segment.references, text)))
+    return "".join(f"<div><i>{name}</i> {text}</div>" for name, text in lines)
+
 
 NAMES = ("A", "B")
 # Below this p, a difference is shown without the remark that it may be chance. p is one-sided, and the data choose the

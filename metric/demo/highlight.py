@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
-from bleurt_repro.metric.attribution import Effect
-from bleurt_repro.metric.words import Span, words
+from bleurt_repro.metric.compare.attribution import Effect, Span, words
 
 # An effect of so much is shown in full colour: about a fifth of the distance between a good and a poor translation.
 FULL_COLOUR = 0.3

@@ -8,13 +8,11 @@ from html import escape
 
 import gradio as gr
 
-from bleurt_repro.metric.attribution import MAX_PIECES, Effect, attribute
+from bleurt_repro.metric.compare.attribution import MAX_PIECES, Effect, attribute, words
+from bleurt_repro.metric.compare.overlap import overlap
 from bleurt_repro.metric.demo.highlight import effects_html, unsigned
-from bleurt_repro.metric.demo.inputs import lines_of, told_to_the_visitor
-from bleurt_repro.metric.demo.limits import CHARACTERS, REFERENCES, check_pair
-from bleurt_repro.metric.demo.scoring import SharedScorer
-from bleurt_repro.metric.overlap import overlap
-from bleurt_repro.metric.words import words
+from bleurt_repro.metric.demo.shared_scorer import SharedScorer
+from bleurt_repro.metric.demo.visitor_input import CHARACTERS, REFERENCES, check_pair, lines_of, told_to_the_visitor
 
 # Reference, candidate, source.
 EXAMPLES = [

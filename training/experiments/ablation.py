@@ -1,26 +1,98 @@
-"""What pre-training adds (BLEURT, section 5.4, figures 4 and 5): by task, and by step.
+r"""What pre-training adds (BLEURT, section 5.4, figures 4 and 5): by task, and by step.
 
-    bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \\
+    bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \
         --pairs PAIRS --output OUT
 
 DATA is what `bleurt-repro data wmt` wrote for 2017, PAIRS what `bleurt-repro data synthetic` made. Models are
 pre-trained on one task and on all but one, and on all to ever more steps; each is fine-tuned on DATA. OUT gets
 results.json and, drawn from it alone, table.md, comparisons.md, figure4 and figure5 as PNG and SVG. Pre-trained models
 and scores are kept in OUT: a killed run goes on.
+
+Draw the figures of the ablation from its results.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
+from bleurt_repro.training.experiments.report import error_bars, style
 
 if TYPE_CHECKING:
-    from bleurt_repro.training.experiments.scoring import Row
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bleurt_repro.training.experiments.metric_rows import Row
+
+
+def relative_gain(results: Mapping[str, Any], row: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[float, Any]:
+    """Give how much higher one row's average tau is than another's, as a share of the other's, with its interval.
+
+    Args:
+        results: of the experiment; the interval is that of the paired bootstrap in its "comparisons".
+        row, base: two of its rows.
+
+    Returns:
+        the gain, and the ends of its interval (None where there is none).
+    """
+    level = base["average"]["kendall_tau"]
+    names = {row["name"], base["name"]}
+    test = next((test for test in results["comparisons"] if {test["first"], test["second"]} == names), None)
+    if test is None:
+        return 0.0, (None, None)
+    ends = (test["low"], test["high"])
+    if test["first"] == base["name"]:
+        ends = (None if ends[1] is None else -ends[1], None if ends[0] is None else -ends[0])
+    gain = row["average"]["kendall_tau"] / level - 1
+    return gain, tuple(None if end is None else end / level for end in ends)
+
+
+def draw_tasks(results: Mapping[str, Any]) -> Figure:
+    """Draw one task against none, and all but one against all (BLEURT, figure 4)."""
+    from matplotlib.figure import Figure
+
+    arms = {arm: [row for row in results["rows"] if row["arm"] == arm] for arm in (NONE, ALL, ONLY, WITHOUT)}
+    figure = Figure(figsize=(10, 1.4 + 0.4 * max(len(arms[ONLY]), 1)), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw_gains(left, results, arms[ONLY], arms[NONE][0], "one task, over no pre-training", 0)
+    _draw_gains(right, results, arms[WITHOUT], arms[ALL][0], "all tasks but one, over all", 1)
+    return figure
+
+
+def draw_steps(results: Mapping[str, Any]) -> Figure:
+    """Draw the gain in tau over no pre-training against its steps (BLEURT, figure 5)."""
+    from matplotlib.figure import Figure
+
+    rows = results["rows"]
+    none = next(row for row in rows if row["arm"] == NONE)
+    stages = [none, *sorted((row for row in rows if row["arm"] == STEPS), key=lambda row: row["steps"])]
+    gains = [relative_gain(results, row, none) for row in stages]
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    bars = error_bars([gain for gain, _ in gains], [ends for _, ends in gains], 100)
+    axes.errorbar([row["steps"] for row in stages], [100 * gain for gain, _ in gains], yerr=bars, **style(0))
+    axes.set_xlabel("pre-training steps")
+    axes.set_ylabel("gain in Kendall tau over no pre-training, %\n(95 % interval)")
+    axes.grid(alpha=0.3)
+    return figure
+
+
+def _draw_gains(
+    axes: Axes, results: Mapping[str, Any], rows: list[Any], base: Mapping[str, Any], title: str, i: int
+) -> None:
+    gains = [relative_gain(results, row, base) for row in rows]
+    bars = error_bars([gain for gain, _ in gains], [ends for _, ends in gains], 100)
+    places = range(len(rows), 0, -1)
+    axes.errorbar([100 * g for g, _ in gains], list(places), xerr=bars, **{**style(i), "linestyle": "none"})
+    axes.axvline(0, color="#444444", linewidth=1, linestyle="--")
+    axes.set_yticks(list(places), [row["signal"].replace("_", " ") for row in rows])
+    axes.set(title=title, xlabel="gain in Kendall tau, % (95 % interval)")
+    axes.grid(axis="x", alpha=0.3)
+
 
 NONE, ALL, ONLY, WITHOUT, STEPS = "none", "all", "only", "without", "steps"
 
@@ -67,8 +139,8 @@ def run(options: AblationOptions, metrics: MetricOptions, models: ModelOptions) 
         ValueError: if no encoder is named, or a task is not in the pairs.
     """
     from bleurt_repro import __version__
-    from bleurt_repro.datasets_builders.synthetic_pairs import read_info
-    from bleurt_repro.training.experiments.judging import data_record, judge
+    from bleurt_repro.datasets_builders.synthetic.builder import read_info
+    from bleurt_repro.training.experiments.measure import data_record, judge
     from bleurt_repro.training.experiments.rating_tables import rating_samples, rating_texts, read_ratings
     from bleurt_repro.training.experiments.wmt import data_file
 
@@ -114,9 +186,8 @@ def _rows(
     texts: Any, known: Sequence[str], options: AblationOptions, metrics: MetricOptions, models: ModelOptions
 ) -> Iterator[Row]:
     from bleurt_repro.training.experiments.agreement import CELLS
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.fine_tuning import FineTuning
-    from bleurt_repro.training.experiments.pre_training import PreTraining
+    from bleurt_repro.training.experiments.options import Cells
+    from bleurt_repro.training.experiments.trained_models import FineTuning, PreTraining
     from bleurt_repro.training.experiments.wmt import training_files
 
     folder = Path(options.output)
@@ -137,10 +208,8 @@ def _rows(
 
 
 def _write(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.atomic import write_text
-    from bleurt_repro.training.experiments.ablation_report import draw_steps, draw_tasks
-    from bleurt_repro.training.experiments.plots import save_plot
-    from bleurt_repro.training.experiments.tables import draw_comparisons, draw_table
+    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.training.experiments.report import draw_comparisons, draw_table, save_plot
 
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bleurt_repro.training.agreement import RESAMPLES
+from bleurt_repro.metric.statistics import RESAMPLES
 from bleurt_repro.training.experiments.options import MetricOptions, command, read_options
-from bleurt_repro.training.experiments.tables import draw_comparisons, draw_table
+from bleurt_repro.training.experiments.report import draw_comparisons, draw_table
 
 RESULTS = "results.json"
 CELLS = "cells"
@@ -88,9 +88,9 @@ def measure_agreement(
     """Run the experiment with settings that were read; see `run`."""
     from bleurt_repro import __version__
     from bleurt_repro.training.experiments.baselines import find_baseline
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.judging import data_record, judge
-    from bleurt_repro.training.experiments.scoring import all_rows
+    from bleurt_repro.training.experiments.measure import data_record, judge
+    from bleurt_repro.training.experiments.metric_rows import all_rows
+    from bleurt_repro.training.experiments.options import Cells
 
     path = options.ratings or options.relative_ranks
     if path is None or (options.ratings and options.relative_ranks):
@@ -117,8 +117,8 @@ def measure_agreement(
 
 def write_report(folder: Path, results: dict[str, Any]) -> None:
     """Write results.json, and what is drawn from it: table.md, comparisons.md and a plot of the averages."""
-    from bleurt_repro.metric.atomic import write_text
-    from bleurt_repro.training.experiments.plots import draw_averages, save_plot
+    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.training.experiments.report import draw_averages, save_plot
 
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / RESULTS, json.dumps(results, indent=2) + "\n")

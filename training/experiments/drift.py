@@ -1,17 +1,19 @@
-"""Quality drift (BLEURT, section 5.2, figures 1 and 2): train on worse translations, test on better ones.
+r"""Quality drift (BLEURT, section 5.2, figures 1 and 2): train on worse translations, test on better ones.
 
-    bleurt-repro experiment drift --config experiment_drift_mini --data ratings/2017 --encoder ENCODER \\
+    bleurt-repro experiment drift --config experiment_drift_mini --data ratings/2017 --encoder ENCODER \
         --pretrained PRETRAINED --output OUT
 
 DATA is what `bleurt-repro data wmt` wrote for 2017: train, validation and test. OUT gets
 results.json and, drawn from it alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test
 skew, a line for each training skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run goes on.
+
+Draw the table and the two figures of the drift experiment from its results.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,13 +22,106 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.training.experiments.drift_report import draw_densities, draw_lines, draw_table
 from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
+from bleurt_repro.training.experiments.report import error_bars, percent, style
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    from bleurt_repro.training.experiments.scoring import Row, Texts
+    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+
+OTHERS = "metrics that are not trained"
+GREYS = ("#000000", "#666666", "#999999", "#BBBBBB")
+
+
+def draw_table(results: Mapping[str, Any]) -> str:
+    """Draw Kendall tau times 100 by test skew, a row a metric, and what share of the ratings each skew keeps."""
+    import pandas
+
+    columns = {
+        f"test {part['alpha']:g} (n = {part['records']})": {
+            row["name"]: percent(row["average"]["kendall_tau"], *row["average_intervals"]["kendall_tau"])
+            for row in part["rows"]
+        }
+        for part in results["by_test_alpha"]
+    }
+    densities = results["densities"]
+    alphas = [
+        f"alpha {alpha:g}"
+        for alpha in sorted({part["alpha"] for side in ("train", "test") for part in densities[side]})
+    ]
+    kept = {}
+    for side in ("train", "test"):
+        kept[f"{side} ratings kept"] = {
+            f"alpha {part['alpha']:g}": f"{part['records']} of {part['of']} ({percent(part['records'] / part['of'])} %)"
+            for part in densities[side]
+        }
+    return "\n".join(
+        [
+            "**Kendall tau** x 100 [95 % interval], average over language pairs, by skew of the test ratings\n",
+            pandas.DataFrame(columns).to_markdown(disable_numparse=True) + "\n",
+            pandas.DataFrame(kept, index=alphas).fillna("-").to_markdown(disable_numparse=True) + "\n",
+        ]
+    )
+
+
+def draw_densities(results: Mapping[str, Any]) -> Figure:
+    """Draw the densities of the ratings for each skew, of training and of testing (BLEURT, figure 1)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    first = None
+    edges = results["densities"]["edges"]
+    for place, (side, title) in enumerate((("train", "training"), ("test", "test")), start=1):
+        first = axes = figure.add_subplot(1, 2, place, sharey=first)
+        for i, part in enumerate(results["densities"][side]):
+            look = style(i)
+            label = f"alpha {part['alpha']:g}, n = {part['records']}"
+            axes.stairs(
+                part["density"], edges, color=look["color"], linestyle=look["linestyle"], linewidth=1.4, label=label
+            )
+        axes.set(title=f"{title} ratings", xlabel="human rating (standard deviations)", ylabel="density")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return figure
+
+
+def draw_lines(results: Mapping[str, Any]) -> Figure:
+    """Draw agreement against test skew: a panel a model, a line for each training skew (BLEURT, figure 2)."""
+    from matplotlib.figure import Figure
+
+    rows = results["by_test_alpha"][0]["rows"]
+    models = list(dict.fromkeys(row["model"] for row in rows if "model" in row)) or [OTHERS]
+    figure = Figure(figsize=(max(4.6 * len(models), 6), 4.6), layout="constrained")
+    first = None
+    for place, model in enumerate(models, start=1):
+        first = axes = figure.add_subplot(1, len(models), place, sharey=first)
+        trained = [row for row in rows if row.get("model") == model]
+        others = [row for row in rows if "model" not in row]
+        for i, row in enumerate(trained):
+            _draw_line(axes, results, row["name"], f"trained with skew {row['train_alpha']:g}", i, {})
+        for i, row in enumerate(others):
+            _draw_line(
+                axes, results, row["name"], row["name"], i, {"color": GREYS[i % len(GREYS)], "marker": "x+1|"[i % 4]}
+            )
+        axes.set(title=model, xlabel="skew of the test ratings (alpha)", ylabel="Kendall tau x 100 (95 % interval)")
+        axes.grid(alpha=0.3)
+    # under the panels, which have the same lines: inside it would hide some
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+def _draw_line(axes: Axes, results: Mapping[str, Any], name: str, label: str, i: int, look: dict[str, Any]) -> None:
+    found = [row for part in results["by_test_alpha"] for row in part["rows"] if row["name"] == name]
+    values = [row["average"]["kendall_tau"] for row in found]
+    ends = [row["average_intervals"]["kendall_tau"] for row in found]
+    # beside each other, so that intervals do not hide one another
+    places = [part["alpha"] + 0.025 * i for part in results["by_test_alpha"]]
+    bars = error_bars(values, ends, 100)
+    axes.errorbar(places, [100 * value for value in values], yerr=bars, label=label, **{**style(i), **look})
+
 
 __all__ = ["draw_table", "main", "run"]
 
@@ -84,7 +179,7 @@ def run(options: DriftOptions, metrics: MetricOptions, models: ModelOptions) -> 
         ValueError: if nothing is to be measured, or ratings do not vary.
     """
     from bleurt_repro import __version__
-    from bleurt_repro.training.experiments.judging import data_record
+    from bleurt_repro.training.experiments.measure import data_record
     from bleurt_repro.training.experiments.rating_tables import rating_texts, read_ratings
     from bleurt_repro.training.experiments.wmt import data_file
 
@@ -117,9 +212,9 @@ def _rows(
     models: ModelOptions,
 ) -> list[Row]:
     from bleurt_repro.training.experiments.agreement import CELLS
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.fine_tuning import FineTuning, starts
-    from bleurt_repro.training.experiments.scoring import all_rows
+    from bleurt_repro.training.experiments.metric_rows import all_rows
+    from bleurt_repro.training.experiments.options import Cells
+    from bleurt_repro.training.experiments.trained_models import FineTuning, starts
 
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
@@ -142,7 +237,7 @@ def _rows(
 
 def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: float, seed: int) -> tuple[Path, Path]:
     """Write skewed ratings to train and to validate on; bins are of both together."""
-    from bleurt_repro.training.experiments.fine_tuning import write_ratings
+    from bleurt_repro.training.experiments.trained_models import write_ratings
 
     sizes = len(tables["train"])
     scores = np.concatenate([tables["train"]["score"], tables["validation"]["score"]])
@@ -159,8 +254,7 @@ def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: floa
 
 def _at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
     """Measure all rows on the test ratings of one skew."""
-    from bleurt_repro.training.experiments.judging import judge
-    from bleurt_repro.training.experiments.measuring import Sample
+    from bleurt_repro.training.experiments.measure import Sample, judge
 
     kept = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
     groups = table.iloc[kept].groupby("lp").indices
@@ -188,8 +282,8 @@ def _densities(tables: dict[str, pandas.DataFrame], options: DriftOptions, seed:
 
 
 def _write(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.atomic import write_text
-    from bleurt_repro.training.experiments.plots import save_plot
+    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.training.experiments.report import save_plot
 
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")

@@ -62,7 +62,7 @@ def read_minimal_pairs(path: str | Path) -> list[MinimalPair]:
         FileNotFoundError: if there is no such file.
         ValueError: naming file and line, if a column is missing or blank, or the three texts are not distinct.
     """
-    from bleurt_repro.datasets_builders.record_files import read_records
+    from bleurt_repro.metric.files.records import read_records
 
     pairs = []
     for place, record in read_records(path):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bleurt_repro.training.experiments.measuring import Sample
-from bleurt_repro.training.experiments.scoring import Texts
+from bleurt_repro.training.experiments.measure import Sample
+from bleurt_repro.training.experiments.metric_rows import Texts
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +32,8 @@ def read_ratings(path: str | Path, by: str, average_duplicates: bool = False) ->
     """
     import pandas
 
-    from bleurt_repro.datasets_builders.rating_files import rating_records
-    from bleurt_repro.datasets_builders.record_files import read_records
+    from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+    from bleurt_repro.metric.files.records import read_records
 
     table = pandas.DataFrame(rating_records(path))
     if by not in table:  # a column of the user's own
@@ -87,7 +87,7 @@ def raw_score_samples(table: pandas.DataFrame, by: str, min_difference: float) -
         by: the column of the groups.
         min_difference: the least difference, in points of 100.
     """
-    from bleurt_repro.datasets_builders.wmt_relative_ranks import relative_ranks
+    from bleurt_repro.datasets_builders.ratings.relative_ranks import relative_ranks
 
     # the item stands where the system does, so that a pair names its two items
     records = [{**record, "system": i} for i, record in enumerate(table.to_dict("records"))]
@@ -114,7 +114,7 @@ def read_relative_ranks(path: str | Path, by: str) -> tuple[Texts, list[Sample],
     """
     import pandas
 
-    from bleurt_repro.datasets_builders.record_files import read_records
+    from bleurt_repro.metric.files.records import read_records
 
     table = pandas.DataFrame(record for _, record in read_records(path))
     if lacking := [name for name in RANK_COLUMNS if name not in table]:

@@ -1,17 +1,19 @@
-"""RoBLEURT's five tables as far as the data allow: sources, combination, encoders, pre-training, denoising.
+r"""RoBLEURT's five tables as far as the data allow: sources, combination, encoders, pre-training, denoising.
 
-    bleurt-repro experiment robleurt --config experiment_robleurt_mini --data ratings --test wmt17.jsonl \\
+    bleurt-repro experiment robleurt --config experiment_robleurt_mini --data ratings --test wmt17.jsonl \
         --encoder SRC --encoder_nosrc NOSRC --output OUT
 
 DATA has the ratings to train and to validate on, with sources, as `bleurt-repro data wmt` or `data ratings` writes them.
 OUT gets results.json and, drawn from it alone, tables.md and the report of all rows. Each model and its scores are a
 cell: a killed run goes on. The paper measures daRR on WMT 2020; here it is whatever the test ratings allow.
+
+RoBLEURT's five tables, drawn from results alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,14 +23,46 @@ import numpy as np
 
 from bleurt_repro.training.denoise import METHODS, SHARE
 from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
-from bleurt_repro.training.experiments.robleurt_report import draw_tables
+from bleurt_repro.training.experiments.report import draw_table
 
 if TYPE_CHECKING:
     import pandas
 
-    from bleurt_repro.training.experiments.fine_tuning import FineTuning
-    from bleurt_repro.training.experiments.measuring import Sample
-    from bleurt_repro.training.experiments.scoring import Row, Texts
+    from bleurt_repro.training.experiments.measure import Sample
+    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+    from bleurt_repro.training.experiments.trained_models import FineTuning
+
+TITLES = {
+    "1": "Table 1: beside other metrics",
+    "2": "Table 2: without sources, with sources, combined",
+    "3": "Table 3: encoders",
+    "4": "Table 4: without and with pre-training",
+    "5": "Table 5: what is done with noisy ratings",
+}
+
+
+def draw_tables(results: Mapping[str, Any]) -> str:
+    """Draw each of the paper's tables that has two rows or more, and the figures beside them.
+
+    Args:
+        results: of the experiment.
+    """
+    rows = {row["name"]: row for row in results["rows"]}
+    parts = []
+    for number, names in results["tables"].items():
+        own = {**results, "rows": [rows[name] for name in names], "published": []}
+        parts += [f"## {TITLES[number]}\n", draw_table(own)]
+    noise, spread = results["denoising"], results["uncertainty"]
+    parts.append(f"## Noise, by {noise['judges']} judges\n")
+    parts += [
+        f"- {year}: {found['noisy']} of {found['ratings']} ratings\n" for year, found in noise["by_year"].items()
+    ]
+    parts.append(
+        f"\n## Uncertainty\n\nThe spread of {spread['members']} members and the absolute error of their mean: "
+        f"Pearson r {spread['pearson_r']:.3f}, Spearman rho {spread['spearman_rho']:.3f}.\n"
+    )
+    return "\n".join(parts)
+
 
 SRC, NOSRC = "RoBLEURT-Src", "RoBLEURT-NoSrc"
 LAYOUT_OF = {SRC: "robleurt-src", NOSRC: "robleurt-nosrc"}
@@ -103,7 +137,7 @@ class _Run:
     def files(self, noise: str) -> tuple[Path, Path]:
         """Write the training ratings as denoised, and those to validate on."""
         from bleurt_repro.training.denoise import denoise
-        from bleurt_repro.training.experiments.fine_tuning import write_ratings
+        from bleurt_repro.training.experiments.trained_models import write_ratings
 
         rows = _records(self.tables["train"])
         done = denoise(
@@ -129,7 +163,7 @@ class _Run:
     def _judge(self, setting: str, portion: int, texts: Texts) -> Any:
         from dataclasses import replace
 
-        from bleurt_repro.training.experiments.fine_tuning import write_ratings
+        from bleurt_repro.training.experiments.trained_models import write_ratings
 
         folder = Path(self.options.output) / "data"
         rows = _records(self.tables["train"])
@@ -158,10 +192,10 @@ def run(options: RobleurtOptions, metrics: MetricOptions, models: ModelOptions) 
     """
     from bleurt_repro import __version__
     from bleurt_repro.training.experiments.agreement import CELLS, write_report
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.fine_tuning import FineTuning
-    from bleurt_repro.training.experiments.judging import data_record, judge
+    from bleurt_repro.training.experiments.measure import data_record, judge
+    from bleurt_repro.training.experiments.options import Cells
     from bleurt_repro.training.experiments.rating_tables import read_ratings
+    from bleurt_repro.training.experiments.trained_models import FineTuning
     from bleurt_repro.training.experiments.wmt import data_file
 
     if not models.encoder:
@@ -197,8 +231,8 @@ def run(options: RobleurtOptions, metrics: MetricOptions, models: ModelOptions) 
 
 def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np.ndarray, dict[str, list[str]]]:
     """Give the rows on the test ratings, all members' scores on test and validation, and which rows each table has."""
+    from bleurt_repro.training.experiments.metric_rows import Row, all_rows
     from bleurt_repro.training.experiments.rating_tables import rating_texts
-    from bleurt_repro.training.experiments.scoring import Row, all_rows
 
     noise, size = work.options.noise, len(work.tables["test"])
     own = {setting: work.row(setting, setting, work.start(setting), noise) for setting in (NOSRC, SRC)}
@@ -231,8 +265,8 @@ def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np
 
 def _combined(rows: Sequence[Row], validation: pandas.DataFrame) -> Row:
     """Combine all models of both settings, weighted on the validation ratings, which stand last in each vector."""
-    from bleurt_repro.training.ensemble import tune_weights
-    from bleurt_repro.training.experiments.scoring import Row
+    from bleurt_repro.training.combine import tune_weights
+    from bleurt_repro.training.experiments.metric_rows import Row
 
     vectors = _standardised(np.array([vector for row in rows for vector in row.vectors]), len(validation))
     weights = tune_weights(vectors[:, -len(validation) :], validation["score"].to_numpy(float))
@@ -253,8 +287,8 @@ def _standardised(vectors: np.ndarray, validation: int) -> np.ndarray:
 
 def _uncertainty(members: np.ndarray, tables: dict[str, pandas.DataFrame]) -> dict[str, Any]:
     """Say how the members' spread goes along with the error of their mean on the test ratings."""
-    from bleurt_repro.training.agreement import pearson_r, spearman_rho
-    from bleurt_repro.training.ensemble import standardise
+    from bleurt_repro.metric.statistics import pearson_r, spearman_rho
+    from bleurt_repro.training.combine import standardise
 
     scores = _standardised(members, len(tables["validation"]))[:, : len(tables["test"])]
     spread = scores.std(axis=0)
@@ -297,6 +331,6 @@ def _samples(table: pandas.DataFrame, min_difference: float) -> list[Sample]:
 
 
 def _write_tables(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.atomic import write_text
+    from bleurt_repro.metric.files.writing import write_text
 
     write_text(folder / "tables.md", draw_tables(json.loads(json.dumps(results))))

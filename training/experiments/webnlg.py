@@ -1,17 +1,19 @@
-"""WebNLG 2017 (BLEURT, section 5.3, figure 3): a new task, new systems, new inputs, and few ratings of them.
+r"""WebNLG 2017 (BLEURT, section 5.3, figure 3): a new task, new systems, new inputs, and few ratings of them.
 
-    bleurt-repro experiment webnlg --config experiment_webnlg_mini --data WEBNLG --encoder ENCODER \\
+    bleurt-repro experiment webnlg --config experiment_webnlg_mini --data WEBNLG --encoder ENCODER \
         --pretrained PRETRAINED --wmt_tuned CHECKPOINT --output OUT
 
 WEBNLG is what `bleurt-repro data webnlg` takes as --data-dir. Part of the systems or of the inputs train, the others
 test; fluency, grammar and semantics are tasks of their own. OUT gets results.json and, drawn from it alone, table.md
 and figure3 as PNG and SVG. Scores are kept in OUT/cells: a killed run goes on.
+
+Draw the table and the figure of the WebNLG experiment from its results.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,13 +21,91 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.webnlg_sources import ASPECTS
-from bleurt_repro.datasets_builders.webnlg_splits import PAPER_INPUTS, PAPER_SYSTEMS
+from bleurt_repro.datasets_builders.ratings.webnlg import ASPECTS, PAPER_INPUTS, PAPER_SYSTEMS
 from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
-from bleurt_repro.training.experiments.webnlg_report import draw_plot, draw_table
+from bleurt_repro.training.experiments.report import error_bars, percent, style
 
 if TYPE_CHECKING:
-    from bleurt_repro.training.experiments.scoring import Row, Texts
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+
+
+def draw_table(results: Mapping[str, Any]) -> str:
+    """Draw absolute Kendall tau times 100: a table for each way to split and aspect, a column a size."""
+    import pandas
+
+    parts = [
+        f"{results['outputs']} outputs with {results['pairs']} references; {results['missing_outputs']} missing outputs "
+        "left out. The highest score over the references counts. Absolute Kendall tau x 100 [95 % interval].\n"
+    ]
+    for (split, aspect), conditions in _panels(results).items():
+        columns = {
+            f"{part['training_records']} records of {part['size']} {split}s train (test: {part['test_outputs']})": {
+                row["name"]: percent(*_absolute(row)) for row in part["rows"]
+            }
+            for part in conditions
+        }
+        table = pandas.DataFrame(columns).fillna("-").to_markdown(disable_numparse=True)
+        parts.append(f"**{aspect}**, by {split}\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def draw_plot(results: Mapping[str, Any]) -> Figure:
+    """Draw agreement against the ratings that train: a row a way to split, a column an aspect (BLEURT, figure 3)."""
+    from matplotlib.figure import Figure
+
+    panels = _panels(results)
+    splits, aspects = (list(dict.fromkeys(key[i] for key in panels)) for i in (0, 1))
+    names = list(dict.fromkeys(row["name"] for part in results["conditions"] for row in part["rows"]))
+    names.sort(key=lambda name: not _is_model(results, name))
+    figure = Figure(figsize=(3.4 * len(aspects) + 0.6, 3.1 * len(splits) + 0.8), layout="constrained")
+    for (split, aspect), conditions in panels.items():
+        place = splits.index(split) * len(aspects) + aspects.index(aspect) + 1
+        _draw_panel(figure.add_subplot(len(splits), len(aspects), place), conditions, names, f"{aspect}, by {split}")
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def _panels(results: Mapping[str, Any]) -> dict[tuple[str, str], list[Any]]:
+    panels: dict[tuple[str, str], list[Any]] = {}
+    for part in results["conditions"]:
+        panels.setdefault((part["split"], part["aspect"]), []).append(part)
+    return panels
+
+
+def _draw_panel(axes: Axes, conditions: list[Any], names: list[str], title: str) -> None:
+    most = max(part["training_records"] for part in conditions)
+    for i, name in enumerate(names):
+        found = [(part["training_records"], row) for part in conditions for row in part["rows"] if row["name"] == name]
+        if not found:
+            continue
+        figures = [_absolute(row) for _, row in found]
+        # beside each other, so that intervals do not hide one another
+        places = [records + 0.008 * most * i for records, _ in found]
+        bars = error_bars([value for value, *_ in figures], [ends for _, *ends in figures], 100)
+        axes.errorbar(places, [100 * value for value, *_ in figures], yerr=bars, label=name, **style(i))
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("training records (candidate, reference)")
+    axes.set_ylabel("|Kendall tau| x 100 (95 % interval)")
+    axes.grid(alpha=0.3)
+
+
+def _is_model(results: Mapping[str, Any], name: str) -> bool:
+    return any(
+        row["name"] == name and row["kind"] == "model" for part in results["conditions"] for row in part["rows"]
+    )
+
+
+def _absolute(row: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
+    value, (low, high) = row["average"]["kendall_tau"], row["average_intervals"]["kendall_tau"]
+    return (value, low, high) if value >= 0 or low is None else (-value, -high, -low)
+
 
 __all__ = ["draw_table", "main", "run"]
 
@@ -70,7 +150,7 @@ class Condition:
         Ratings from 1 to 3 are far from what a scorer of WMT gives: as they are, a few hundred of them teach it little
         but the new mean.
         """
-        from bleurt_repro.datasets_builders.webnlg_splits import pairs_with_references
+        from bleurt_repro.datasets_builders.ratings.webnlg import pairs_with_references
 
         rows = pairs_with_references(self.sides.get(side, []), self.aspect)
         training = [row["score"] for row in pairs_with_references(self.sides.get("train", []), self.aspect)]
@@ -111,12 +191,12 @@ def run(options: WebNlgOptions, metrics: MetricOptions, models: ModelOptions) ->
         ValueError: if nothing is to be measured, or a size is not possible.
     """
     from bleurt_repro import __version__
-    from bleurt_repro.datasets_builders.webnlg_sources import read_webnlg, webnlg_files
+    from bleurt_repro.datasets_builders.ratings.webnlg import read_webnlg, webnlg_files
     from bleurt_repro.training.experiments.agreement import CELLS
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.fine_tuning import FineTuning
-    from bleurt_repro.training.experiments.judging import data_record
-    from bleurt_repro.training.experiments.scoring import all_rows
+    from bleurt_repro.training.experiments.measure import data_record
+    from bleurt_repro.training.experiments.metric_rows import all_rows
+    from bleurt_repro.training.experiments.options import Cells
+    from bleurt_repro.training.experiments.trained_models import FineTuning
 
     rows = read_webnlg(options.data)
     outputs = make_outputs(rows)
@@ -147,7 +227,7 @@ def run(options: WebNlgOptions, metrics: MetricOptions, models: ModelOptions) ->
 
 def make_outputs(rows: Sequence[WebNlgRow]) -> Outputs:
     """Pair all outputs that are not missing with each of their references."""
-    from bleurt_repro.training.experiments.scoring import Texts
+    from bleurt_repro.training.experiments.metric_rows import Texts
 
     kept = [row for row in rows if not row["missing_output"]]
     pairs = [(reference, row["candidate"]) for row in kept for reference in row["references"]]
@@ -158,7 +238,7 @@ def make_outputs(rows: Sequence[WebNlgRow]) -> Outputs:
 
 def make_conditions(rows: Sequence[WebNlgRow], options: WebNlgOptions, seed: int) -> list[Condition]:
     """Split the ratings in every way that is set."""
-    from bleurt_repro.datasets_builders.webnlg_splits import split_by_input, split_by_system
+    from bleurt_repro.datasets_builders.ratings.webnlg import split_by_input, split_by_system
 
     splits = [("system", size, split_by_system(rows, size, seed=seed)) for size in options.training_systems]
     splits += [("input", size, split_by_input(rows, size, seed=seed)) for size in options.training_inputs]
@@ -167,7 +247,7 @@ def make_conditions(rows: Sequence[WebNlgRow], options: WebNlgOptions, seed: int
 
 def _trained(condition: Condition, outputs: Outputs, training: Any, options: WebNlgOptions) -> list[Row]:
     """Train each of the three models on what the condition gives; with nothing, take the full model as it is."""
-    from bleurt_repro.training.experiments.scoring import checkpoint_row
+    from bleurt_repro.training.experiments.metric_rows import checkpoint_row
 
     models, name = training.options, training.options.model_name
     if condition.size == 0:
@@ -181,7 +261,7 @@ def _trained(condition: Condition, outputs: Outputs, training: Any, options: Web
 
 
 def _files(folder: Path, condition: Condition, _: int) -> tuple[Path, Path]:
-    from bleurt_repro.training.experiments.fine_tuning import write_ratings
+    from bleurt_repro.training.experiments.trained_models import write_ratings
 
     name = f"{condition.split}-{condition.size}-{condition.aspect}"
     train, validation = (
@@ -191,8 +271,7 @@ def _files(folder: Path, condition: Condition, _: int) -> tuple[Path, Path]:
 
 
 def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
-    from bleurt_repro.training.experiments.judging import judge
-    from bleurt_repro.training.experiments.measuring import Sample
+    from bleurt_repro.training.experiments.measure import Sample, judge
 
     places = outputs.places(condition.sides["test"])
     ratings = np.array([outputs.rows[i][condition.aspect] for i in places])
@@ -211,8 +290,8 @@ def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metric
 
 
 def _write(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.atomic import write_text
-    from bleurt_repro.training.experiments.plots import save_plot
+    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.training.experiments.report import save_plot
 
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")

@@ -6,6 +6,11 @@
 DATA is what `bleurt-repro data wmt` wrote: train, validation and test. Models are trained where an encoder, a
 pre-trained BLEURT or both are named. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, wmt.png
 and wmt.svg; published figures stand beside ours, marked. Scores and models are kept in OUT: a killed run goes on.
+
+What BLEURT (Sellam et al., 2020, https://aclanthology.org/2020.acl-main.704) reports for WMT: its tables 2 to 4.
+
+`published.tsv` holds the figures times 100, by year, metric, language pair (and their average) and measure;
+what the paper does not give is not there.
 """
 
 from __future__ import annotations
@@ -20,8 +25,36 @@ from bleurt_repro.training.experiments.options import MetricOptions, ModelOption
 if TYPE_CHECKING:
     import pandas
 
-    from bleurt_repro.training.experiments.measuring import Sample
-    from bleurt_repro.training.experiments.scoring import Row, Texts
+    from bleurt_repro.training.experiments.measure import Sample
+    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+
+TABLE = Path(__file__).with_name("published.tsv")
+SOURCE = "Sellam et al. (2020), tables 2 to 4, https://aclanthology.org/2020.acl-main.704"
+AVERAGES = ("avg", "average")
+
+
+def published_rows(year: int, measures: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Give the published figures of a year.
+
+    Args:
+        year: of the test set; none but 2017 to 2019 have any.
+        measures: which.
+
+    Returns:
+        a dict a metric: "name", "groups" (by pair and measure, as fractions of 1) and "average" (by measure).
+    """
+    from bleurt_repro.metric.files.records import read_records
+
+    rows: dict[str, dict[str, Any]] = {}
+    for _, record in read_records(TABLE):
+        if int(record["year"]) != year or record["measure"] not in measures:
+            continue
+        row = rows.setdefault(record["metric"], {"name": record["metric"], "groups": {}, "average": {}})
+        value = round(float(record["value"]) / 100, 4)
+        place = row["average"] if record["group"] in AVERAGES else row["groups"].setdefault(record["group"], {})
+        place[record["measure"]] = value
+    return list(rows.values())
+
 
 # Pearson's r is reported for 2017 and before, daRR from 2018 on (BLEURT, section 5.1).
 FIRST_DARR_YEAR = 2018
@@ -56,8 +89,7 @@ def run(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -> di
     """
     from bleurt_repro import __version__
     from bleurt_repro.training.experiments.agreement import write_report
-    from bleurt_repro.training.experiments.judging import data_record, judge
-    from bleurt_repro.training.experiments.published import SOURCE, published_rows
+    from bleurt_repro.training.experiments.measure import data_record, judge
     from bleurt_repro.training.experiments.rating_tables import rating_texts, read_ratings
 
     test = data_file(options.data, "test")
@@ -92,9 +124,9 @@ def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, 
         metrics, models: the settings.
     """
     from bleurt_repro.training.experiments.agreement import CELLS
-    from bleurt_repro.training.experiments.cells import Cells
-    from bleurt_repro.training.experiments.fine_tuning import FineTuning, starts
-    from bleurt_repro.training.experiments.scoring import all_rows
+    from bleurt_repro.training.experiments.metric_rows import all_rows
+    from bleurt_repro.training.experiments.options import Cells
+    from bleurt_repro.training.experiments.trained_models import FineTuning, starts
 
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")

@@ -28,11 +28,17 @@ from transformers import (
     set_seed,
 )
 
-from bleurt_repro.datasets_builders.models import find_model, quiet_transformers
+from bleurt_repro.datasets_builders.open_models import find_model, quiet_transformers
+from bleurt_repro.metric.files.records import parse_weights, read_table
 from bleurt_repro.training.arguments import parse_config, run_script
 from bleurt_repro.training.run import check_output, fingerprint, train
-from bleurt_repro.training.teachers.run import TeacherArguments, open_tokenizer, save_model, set_dropout, write_results
-from bleurt_repro.training.teachers.tables import parse_weights, read_table
+from bleurt_repro.training.teachers.common import (
+    TeacherArguments,
+    open_tokenizer,
+    save_model,
+    set_dropout,
+    write_results,
+)
 
 COLUMNS = ("source", "split", "label", "premise", "hypothesis")
 LABELS = ("entailment", "neutral", "contradiction")  # the order of MNLI

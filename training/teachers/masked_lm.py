@@ -21,12 +21,18 @@ import torch
 from datasets import Dataset
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase, Trainer, set_seed
 
-from bleurt_repro.datasets_builders.models import find_model, quiet_transformers
-from bleurt_repro.datasets_builders.perturbations.masking import MAX_MASKS, STRATEGIES
-from bleurt_repro.datasets_builders.raw_texts import read_rows
+from bleurt_repro.datasets_builders.open_models import find_model, quiet_transformers
+from bleurt_repro.datasets_builders.perturbations.mask_filling import MAX_MASKS, STRATEGIES
+from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 from bleurt_repro.training.arguments import parse_config, run_script
 from bleurt_repro.training.run import check_output, fingerprint, train
-from bleurt_repro.training.teachers.run import TeacherArguments, open_tokenizer, save_model, set_dropout, write_results
+from bleurt_repro.training.teachers.common import (
+    TeacherArguments,
+    open_tokenizer,
+    save_model,
+    set_dropout,
+    write_results,
+)
 
 NO_WORD, NO_LABEL = -1, -100
 

@@ -23,21 +23,25 @@ import numpy as np
 import torch
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, set_seed
 
-from bleurt_repro.datasets_builders.raw_texts import read_rows
+from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 from bleurt_repro.datasets_builders.translator import Translator
+from bleurt_repro.metric.files.records import parse_pairs, parse_weights
 from bleurt_repro.training.arguments import parse_config, run_script
 from bleurt_repro.training.run import check_output, fingerprint, last_checkpoint, train
-from bleurt_repro.training.teachers.bilingual_vectors import bilingual_vectors
-from bleurt_repro.training.teachers.parallel_text import (
+from bleurt_repro.training.teachers.common import TeacherArguments, save_model, write_results
+from bleurt_repro.training.teachers.translator_data import (
+    BatchCollator,
+    Batches,
     ParallelText,
     SentencePair,
+    bilingual_vectors,
+    encode_texts,
+    make_examples,
     read_parallel_text,
     sampling_weights,
+    tag,
+    train_vocabulary,
 )
-from bleurt_repro.training.teachers.run import TeacherArguments, save_model, write_results
-from bleurt_repro.training.teachers.tables import parse_pairs, parse_weights
-from bleurt_repro.training.teachers.translation_batches import BatchCollator, Batches, make_examples
-from bleurt_repro.training.teachers.vocabulary import encode_texts, tag, train_vocabulary
 
 LABEL_SMOOTHING = 0.1  # "Attention Is All You Need", section 5.4
 

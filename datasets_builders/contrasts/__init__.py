@@ -1,0 +1,1 @@
+"""Synthetic contrast data: pairs whose answer is known by construction."""

@@ -1,0 +1,1 @@
+"""Human ratings: WMT, WebNLG, and files of your own."""

@@ -1,0 +1,154 @@
+"""Write ratings as a folder of files, one a split, that `datasets.load_dataset` opens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.datasets_builders.fingerprints import configuration_name
+from bleurt_repro.metric.files.writing import naming_what_fails, put
+from bleurt_repro.metric.signature import file_hash
+
+if TYPE_CHECKING:
+    from datasets import Features
+
+FORMATS = ("jsonl", "parquet")
+SPLITS = ("train", "validation", "test")
+CARD = "README.md"
+
+Row = Mapping[str, Any]
+
+
+def export_wmt(config_name: str, output: str | Path, format: str = "jsonl", **options: Any) -> dict[str, int]:
+    """Write the train, validation and test ratings of a WMT target year.
+
+    Args:
+        config_name: the year to test on, or "all".
+        output: the folder to write.
+        format: "jsonl" or "parquet".
+        options: those of `WmtRatings`: data_dir or hub_dataset, language_pairs, seed and the like.
+
+    Returns:
+        the number of records by split.
+    """
+    from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES, WmtRatings
+
+    builder = WmtRatings(config_name, **options)
+    return write_splits(builder.splits(), RATING_FEATURES, output, format)
+
+
+def export_relative_ranks(
+    config_name: str, output: str | Path, format: str = "jsonl", **options: Any
+) -> dict[str, int]:
+    """Write the daRR pairs of a WMT year; the arguments are those of `export_wmt`, the options of `WmtRelativeRanks`."""
+    from bleurt_repro.datasets_builders.ratings.relative_ranks import RELATIVE_RANK_FEATURES, WmtRelativeRanks
+
+    builder = WmtRelativeRanks(config_name, **options)
+    return write_splits(builder.splits(), RELATIVE_RANK_FEATURES, output, format)
+
+
+def export_webnlg(config_name: str, output: str | Path, format: str = "jsonl", **options: Any) -> dict[str, int]:
+    """Write WebNLG ratings; the arguments are those of `export_wmt`, the options those of `WebNlgRatings`."""
+    from bleurt_repro.datasets_builders.ratings.webnlg import WEBNLG_FEATURES, WebNlgRatings
+
+    builder = WebNlgRatings(config_name, **options)
+    return write_splits(builder.splits(), WEBNLG_FEATURES, output, format)
+
+
+def export_ratings(
+    path: str | Path, output: str | Path, format: str = "jsonl", validation_ratio: float = 0.1, seed: int = 0
+) -> dict[str, int]:
+    """Check a file of ratings and write it as train and validation sets that share no source and no reference.
+
+    Args:
+        path: CSV, TSV, JSON lines or Parquet; see `rating_files.rating_records`.
+        output: the folder to write.
+        format: "jsonl" or "parquet".
+        validation_ratio: the share of the records to validate on; with 0 all train.
+        seed: of the split.
+
+    Returns:
+        the number of records by split.
+    """
+    from bleurt_repro.datasets_builders.ratings.rating_files import rating_records, ratings_features
+    from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
+
+    ratings = rating_records(path)
+    parts = zip(SPLITS, split_without_overlap(ratings, validation_ratio, seed), strict=False)
+    splits = {name: [ratings[i] for i in part] for name, part in parts if part}
+    return write_splits(splits, ratings_features(ratings), output, format)
+
+
+def write_splits(
+    splits: Mapping[str, Sequence[Row]], features: Features, output: str | Path, format: str = "jsonl"
+) -> dict[str, int]:
+    """Write each split as `<output>/<split>.<format>`, and a README.md that tells `load_dataset` their types.
+
+    Args:
+        splits: rows by split.
+        features: the columns, in order.
+        output: the folder, made if need be.
+        format: "jsonl" or "parquet".
+
+    Returns:
+        the number of records by split.
+
+    Raises:
+        ValueError: if the format is unknown, or the folder holds splits that would not be replaced.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"the format must be {' or '.join(FORMATS)}, found {format!r}")
+    folder = Path(output)
+    names = {split: f"{split}.{format}" for split in splits}
+    others = {f"{split}.{form}" for split in SPLITS for form in FORMATS} - set(names.values())
+    if stale := sorted(name for name in others if (folder / name).exists()):
+        raise ValueError(f"{folder} holds {', '.join(stale)} of another set; write to another folder, or remove them")
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, rows in splits.items():
+        write = _write_parquet if format == "parquet" else _write_json_lines
+        _replace(folder / names[split], lambda path, rows=rows, write=write: write(path, rows, features))  # type: ignore[misc]
+    counts = {split: len(rows) for split, rows in splits.items()}
+    name = configuration_name("ratings", (file_hash(folder / file).hex() for file in names.values()))
+    card = _card(name, names, counts, features)
+    _replace(folder / CARD, lambda path: path.write_text(card, encoding="utf-8"))
+    return counts
+
+
+def _replace(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file under another name first, so that it is there whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with naming_what_fails(path):
+            write(temporary)
+            put(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_json_lines(path: Path, rows: Sequence[Row], features: Features) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as lines:
+        for row in rows:
+            lines.write(json.dumps({name: row[name] for name in features}, ensure_ascii=False) + "\n")
+
+
+def _write_parquet(path: Path, rows: Sequence[Row], features: Features) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=features.arrow_schema), path)
+
+
+def _card(name: str, names: Mapping[str, str], counts: Mapping[str, int], features: Features) -> str:
+    """Give the card: JSON lines alone do not tell the type of a column whose first values are null."""
+    from datasets import DatasetInfo
+    from datasets.info import DatasetInfosDict
+    from huggingface_hub import DatasetCardData
+
+    data_files = [{"split": split, "path": file} for split, file in names.items()]
+    data = DatasetCardData(configs=[{"config_name": name, "data_files": data_files}])
+    DatasetInfosDict({name: DatasetInfo(features=features, config_name=name)}).to_dataset_card_data(data)
+    lines = [f"- {split}: {count:,} records" for split, count in counts.items()]
+    return "\n".join(["---", data.to_yaml(), "---", "", *lines, ""])

@@ -1,0 +1,169 @@
+"""Read human ratings from a file of one's own; faults are named by file and line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.metric.files.records import file_form, read_records
+
+if TYPE_CHECKING:
+    from datasets import Dataset, Features
+
+Rating = dict[str, Any]
+
+# The one form of ratings, in every builder and file: column and Arrow type.
+RATING_COLUMNS = {
+    "year": "int32",
+    "lp": "string",
+    "segment_id": "int64",
+    "system": "string",
+    "source": "string",
+    "reference": "string",
+    "candidate": "string",
+    "score": "float64",
+    "raw_score": "float64",
+    "n_annotations": "int32",
+}
+REQUIRED_COLUMNS = ("reference", "candidate", "score")
+FAULTS_SHOWN = 10
+NUMBER = r"\d{1,18}"  # of those that fit into 64 bits
+
+
+def rating_records(
+    path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
+) -> list[Rating]:
+    """Read and check a file of human ratings: CSV, TSV, JSON lines (each also gzipped) or Parquet.
+
+    Args:
+        path: the file; `record_files.read_records` says what each form looks like.
+        required: columns that must be there, with a value in each record; only a candidate may be empty text.
+        aliases: other names of columns, each with the name it stands for.
+
+    Returns:
+        one dict a record, with all of `RATING_COLUMNS`, None where the file has no value, and no other columns.
+        `segment_id` is a whole number if all are, else text.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: naming the file and the lines at fault: a missing column or value, a score that is no finite
+            number, no records at all, and all that makes a file malformed.
+    """
+    ratings: list[Rating] = []
+    faults: list[str] = []
+    for place, record in read_records(path):
+        record.update({name: record[other] for other, name in (aliases or {}).items() if other in record})
+        missing = [name for name in required if name not in record]
+        if missing and file_form(path) != ".jsonl":  # the columns of a table are missing from all its records
+            raise ValueError(f"{path}: no column {', '.join(missing)}; found {', '.join(record)}")
+        try:
+            ratings.append(check_rating(record, required))
+        except ValueError as error:
+            faults.append(f"{place}: {error}")
+    if faults:
+        more = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+        raise ValueError(f"{path}: {len(faults)} bad record(s): {'; '.join(faults[:FAULTS_SHOWN])}{more}")
+    if not ratings:
+        raise ValueError(f"{path}: no records; expected at least one rating with {', '.join(required)}")
+    _unify_segment_ids(ratings)
+    return ratings
+
+
+def read_ratings(path: str | Path) -> Dataset:
+    """Read a file of ratings, as `rating_records` does, into a `Dataset` with the columns `RATING_COLUMNS`."""
+    from datasets import Dataset
+
+    ratings = rating_records(path)
+    return Dataset.from_list(ratings, features=ratings_features(ratings))
+
+
+def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
+    """Give the types of `RATING_COLUMNS`; `segment_id` is text if any of the ratings has it so."""
+    from datasets import Features, Value
+
+    types = dict(RATING_COLUMNS)
+    if any(isinstance(rating["segment_id"], str) for rating in ratings):
+        types["segment_id"] = "string"
+    return Features({name: Value(dtype) for name, dtype in types.items()})
+
+
+def check_rating(record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS) -> Rating:
+    """Give one record in the form of `rating_records`.
+
+    Args:
+        record: values by column name; numbers may be text.
+        required: columns that must be there, with a value.
+
+    Raises:
+        ValueError: saying what is wrong with it, but not where it stands.
+    """
+    if missing := [name for name in required if name not in record]:
+        raise ValueError(f"no {', '.join(missing)}; found {', '.join(record) or 'nothing'}")
+    return {name: _value(name, record.get(name), name in required) for name in RATING_COLUMNS}
+
+
+def _value(name: str, value: Any, required: bool) -> Any:
+    blank = isinstance(value, str) and not value.strip()
+    if value is None or (blank and name != "candidate"):
+        if required:
+            raise ValueError(f"{name} is {'missing' if value is None else 'blank'}")
+        return None
+    if RATING_COLUMNS[name].startswith("float"):
+        return _real(name, value)
+    if name == "segment_id":
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return _bounded(name, value) if whole else _text(name, value)
+    if RATING_COLUMNS[name].startswith("int"):
+        return _whole(name, value)
+    return _text(name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, found {_shown(value)}")
+    if re.search("[\ud800-\udfff]", value):
+        raise ValueError(f"{name} holds half of a surrogate pair, which is no character: {_shown(value)}")
+    return value
+
+
+def _real(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a number, found {_shown(value)}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, found {_shown(value)}")
+    return number
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _real(name, value)
+    if not number.is_integer():
+        raise ValueError(f"{name} must be a whole number, found {_shown(value)}")
+    return _bounded(name, int(number))
+
+
+def _bounded(name: str, number: int) -> int:
+    """Refuse a number that the column's Arrow type cannot hold."""
+    bits = int(RATING_COLUMNS[name].removeprefix("int"))
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f"{name} must be a whole number of at most {bits} bits, found {_shown(number)}")
+    return number
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:40]
+
+
+def _unify_segment_ids(ratings: list[Rating]) -> None:
+    """Make the identifiers numbers if all are, else text, since an Arrow column has one type."""
+    named = [rating for rating in ratings if rating["segment_id"] is not None]
+    numbers = all(re.fullmatch(NUMBER, str(rating["segment_id"])) for rating in named)
+    convert = int if numbers else str
+    for rating in named:
+        rating["segment_id"] = convert(rating["segment_id"])

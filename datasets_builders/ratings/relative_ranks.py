@@ -1,0 +1,178 @@
+"""Relative ranks made of direct assessments (daRR), the test of WMT 2018 and 2019 (BLEURT, section B.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import datasets
+
+from bleurt_repro.datasets_builders.ratings.rating_files import Rating
+from bleurt_repro.datasets_builders.ratings.wmt import TARGET_YEARS, Row, WmtBuilder, WmtConfig
+from bleurt_repro.datasets_builders.ratings.wmt_archives import RR_SEGLEVEL
+from bleurt_repro.datasets_builders.ratings.wmt_sources import is_relative_ranks, matches, read_wmt
+from bleurt_repro.metric.files.records import file_form, read_records
+
+# Points of 100 of the raw score, as in the WMT Metrics task: https://aclanthology.org/W18-6450.
+MIN_DIFFERENCE = 25.0
+RELATIVE_RANK_FEATURES = datasets.Features(
+    {
+        "year": datasets.Value("int32"),
+        "lp": datasets.Value("string"),
+        "segment_id": datasets.Value("int64"),
+        "source": datasets.Value("string"),
+        "reference": datasets.Value("string"),
+        "candidate_better": datasets.Value("string"),
+        "candidate_worse": datasets.Value("string"),
+        "system_better": datasets.Value("string"),
+        "system_worse": datasets.Value("string"),
+        "raw_score_better": datasets.Value("float64"),
+        "raw_score_worse": datasets.Value("float64"),
+    }
+)
+
+
+@dataclass
+class WmtRelativeRanksConfig(WmtConfig):
+    """Which pairs: those of a difference, or those given in files of pairs."""
+
+    min_difference: float = MIN_DIFFERENCE
+    given: bool = False
+
+
+class WmtRelativeRanks(WmtBuilder):
+    """Pairs of translations of a segment, one clearly better than the other; one split, test.
+
+    By default they are made from the raw scores; with `given=True` they are read from the official RR-seglevel.csv, or
+    from files with the columns year, lp, segment_id, better and worse (systems), and joined with the ratings.
+    See `WmtBuilder` for the sources.
+
+    Example:
+        >>> WmtRelativeRanks("2018", data_dir="wmt", min_difference=30.0).splits()["test"]  # doctest: +SKIP
+    """
+
+    VERSION = datasets.Version("1.0.0")
+    BUILDER_CONFIG_CLASS = WmtRelativeRanksConfig
+    BUILDER_CONFIGS = [WmtRelativeRanksConfig(name=name) for name in TARGET_YEARS]
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(features=RELATIVE_RANK_FEATURES, homepage="https://aclanthology.org/W18-6450")
+
+    def splits(self) -> dict[str, list[Row]]:
+        """Make the pairs, without writing anything."""
+        config = self.config
+        ratings = [rating for rating in read_wmt(**config.source()) if str(rating["year"]) == config.name]
+        if config.given:
+            pairs = [pair for pair in read_pairs(config.data_dir) if str(pair["year"]) == config.name]
+            pairs = [pair for pair in pairs if matches(pair["lp"], config.language_pairs)]
+            return {"test": list(join_pairs(pairs, ratings))}
+        return {"test": list(relative_ranks(ratings, config.min_difference))}
+
+
+def relative_ranks(ratings: Iterable[Rating], min_difference: float = MIN_DIFFERENCE) -> Iterator[Row]:
+    """Make all pairs of ratings of one segment whose raw scores lie far enough apart.
+
+    Args:
+        ratings: those without a raw score take no part.
+        min_difference: the least difference, in points of 100; equal scores never make a pair.
+
+    Raises:
+        ValueError: if no rating has a raw score.
+    """
+    segments: dict[tuple[int, str, int], list[Rating]] = {}
+    for rating in ratings:
+        if rating["raw_score"] is not None:
+            segments.setdefault((rating["year"], rating["lp"], rating["segment_id"]), []).append(rating)
+    if not segments:
+        raise ValueError(
+            "no rating has a raw_score, which relative ranks are made of; WMT 2018 and later give it, and for "
+            "2015 to 2017 correlations take the place of relative ranks"
+        )
+    for segment in segments.values():
+        for one, other in combinations(segment, 2):
+            difference = one["raw_score"] - other["raw_score"]
+            if difference and abs(difference) >= min_difference:
+                yield _pair(one, other) if difference > 0 else _pair(other, one)
+
+
+def read_pairs(data_dir: str | Path | None) -> list[Row]:
+    """Read pairs of systems from RR-seglevel.csv anywhere in a folder, or from files of pairs in it.
+
+    Args:
+        data_dir: the folder.
+
+    Returns:
+        dicts with year, lp, segment_id, better, worse; the last two are systems.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: naming file and line of a bad record.
+    """
+    folder = Path(data_dir or ".")
+    official = sorted(folder.rglob(RR_SEGLEVEL))
+    if official:
+        return [pair for file in official for pair in _official_pairs(file)]
+    files = [file for file in sorted(folder.glob("*")) if file_form(file) and is_relative_ranks(file)]
+    if not files:
+        raise FileNotFoundError(
+            f"no relative ranks in {data_dir}: looked for {RR_SEGLEVEL} in any folder below, and for files with the "
+            "columns year, lp, segment_id, better, worse"
+        )
+    return [_given_pair(f"{file}, {place}", record) for file in files for place, record in read_records(file)]
+
+
+def join_pairs(pairs: Iterable[Row], ratings: Sequence[Rating]) -> Iterator[Row]:
+    """Add the texts to pairs of systems.
+
+    Args:
+        pairs: as of `read_pairs`.
+        ratings: the translations, found by year, lp, segment_id and system.
+
+    Raises:
+        ValueError: if a translation is not among the ratings.
+    """
+    found = {(rating["year"], rating["lp"], rating["segment_id"], rating["system"]): rating for rating in ratings}
+    for pair in pairs:
+        keys = [(pair["year"], pair["lp"], pair["segment_id"], pair[side]) for side in ("better", "worse")]
+        for year, lp, segment_id, system in keys:
+            if (year, lp, segment_id, system) not in found:
+                raise ValueError(f"a pair names {system}, segment {segment_id}, {lp}, {year}: no such rating")
+        yield _pair(*(found[key] for key in keys))
+
+
+def _official_pairs(file: Path) -> Iterator[Row]:
+    """Read lines of pair, test set, segment, better, worse; the names in the first line are one short in 2018."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()[1:], start=2):
+        fields = line.split()
+        place = f"{file}, line {number}"
+        if len(fields) != 5 or not re.fullmatch(r"newstest\d{4}", fields[1]):
+            raise ValueError(f"{place}: expected pair, newstestYEAR, segment, better, worse, found {line[:80]!r}")
+        lp, test_set, segment_id, better, worse = fields
+        record = {"year": test_set.removeprefix("newstest"), "lp": lp, "segment_id": segment_id}
+        yield _given_pair(place, {**record, "better": better, "worse": worse})
+
+
+def _given_pair(place: str, record: Row) -> Row:
+    columns = ("year", "lp", "segment_id", "better", "worse")
+    if missing := [name for name in columns if not record.get(name)]:
+        raise ValueError(f"{place}: no {', '.join(missing)}; a pair has {', '.join(columns)}")
+    try:
+        numbers = {name: int(record[name]) for name in ("year", "segment_id")}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{place}: year and segment_id must be whole numbers ({error})") from error
+    return {**{name: record[name] for name in columns}, **numbers}
+
+
+def _pair(better: Rating, worse: Rating) -> Row:
+    sides = {"better": better, "worse": worse}
+    return {
+        **{name: better[name] for name in ("year", "lp", "segment_id", "source", "reference")},
+        **{
+            f"{name}_{side}": rating[name]
+            for side, rating in sides.items()
+            for name in ("candidate", "system", "raw_score")
+        },
+    }

@@ -1,0 +1,1 @@
+"""Synthetic pairs for pre-training, with their signals (BLEURT, section 4)."""

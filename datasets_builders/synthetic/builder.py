@@ -1,0 +1,168 @@
+"""Open a set of synthetic pairs that `bleurt-repro data synthetic` has made (BLEURT, section 4)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from bleurt_repro.datasets_builders.synthetic.config import read_config
+from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
+from bleurt_repro.datasets_builders.synthetic.parts import features
+from bleurt_repro.datasets_builders.synthetic.summary import INFO_FILE, Moments, report_text
+from bleurt_repro.metric.signature import file_hash
+
+__all__ = ["SyntheticPairs", "check_parts", "is_finished", "join_sets", "read_info", "report_text"]
+
+
+def is_finished(folder: str | Path) -> bool:
+    """Tell whether a folder holds a finished set."""
+    path = Path(folder) / INFO_FILE
+    return path.is_file() and "parts" in json.loads(path.read_text(encoding="utf-8"))
+
+
+def read_info(folder: str | Path) -> dict[str, Any]:
+    """Read the record of a finished set.
+
+    Args:
+        folder: its folder.
+
+    Returns:
+        the recipe, and "signals": for each, in order, name, size, loss, group, values, and mean and std (lists of
+        `size` numbers) by which training standardises it; "counts" by kind of pair; "parts" with their hashes.
+
+    Raises:
+        FileNotFoundError: if the folder holds no finished set.
+    """
+    path = Path(folder) / INFO_FILE
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} has no {INFO_FILE}: it is no finished set of synthetic pairs; make one, or finish it, with "
+            "`bleurt-repro data synthetic --output`"
+        )
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def check_parts(folder: str | Path) -> dict[str, Any]:
+    """Make sure that every part lies in the folder as it was made.
+
+    Returns:
+        the record, as `read_info`.
+
+    Raises:
+        ValueError: naming the first part that is missing or changed.
+    """
+    info = read_info(folder)
+    for part in info["parts"]:
+        path = Path(folder) / part["file"]
+        if not path.is_file() or file_hash(path).hex() != part["sha256"]:
+            state = "changed" if path.is_file() else "missing"
+            raise ValueError(f"{path} is {state}: run `bleurt-repro data synthetic` with the same options to mend it")
+    return info
+
+
+def join_sets(folders: Sequence[str | Path]) -> dict[str, Any]:
+    """Take several finished sets for one, such as those made on several machines, each of its own text.
+
+    Args:
+        folders: their folders, each as `check_parts` takes it.
+
+    Returns:
+        "pairs", how many there are; "signals", as in `read_info`, mean and standard deviation being those of all pairs;
+        "parts" with the full path of each file.
+
+    Raises:
+        FileNotFoundError: if a folder holds no finished set.
+        ValueError: if a folder is named twice, a part is missing or changed, or the sets have different signals.
+    """
+    places = [Path(folder).resolve() for folder in folders]
+    if len(set(places)) < len(places):
+        raise ValueError(f"a set of pairs is named twice: {', '.join(map(str, folders))}")
+    records = [check_parts(folder) for folder in folders]
+    first = records[0]
+    for folder, record in zip(folders, records, strict=True):
+        if _kinds(record) != _kinds(first):
+            raise ValueError(
+                f"{folder} has the signals {', '.join(_kinds(record))}, but {folders[0]} has {', '.join(_kinds(first))} "
+                "(name and numbers each): only sets of the same signals can be joined"
+            )
+        if other := [name for name, model in record["models"].items() if model != first["models"].get(name)]:
+            warnings.warn(
+                f"{folder} and {folders[0]} name different models as {', '.join(other)}: signals of different models "
+                "are learnt as one",
+                stacklevel=2,
+            )
+    signals = []
+    for alike in zip(*(record["signals"] for record in records), strict=True):
+        moments = Moments.joined([(r["pairs"], s["mean"], s["std"]) for r, s in zip(records, alike, strict=True)])
+        signals.append({**alike[0], "mean": moments.mean.tolist(), "std": moments.std.tolist()})
+    parts = [
+        {**part, "file": str(place / part["file"])}
+        for place, record in zip(places, records, strict=True)
+        for part in record["parts"]
+    ]
+    return {"pairs": sum(record["pairs"] for record in records), "signals": signals, "parts": parts}
+
+
+def _kinds(record: dict[str, Any]) -> list[str]:
+    return [f"{signal['name']} ({signal['size']})" for signal in record["signals"]]
+
+
+@dataclass
+class SyntheticPairsConfig(datasets.BuilderConfig):
+    """Where the pairs are; see `SyntheticPairs`."""
+
+    # Of the finished data: without it, the cache of `datasets` would give back old rows.
+    fingerprint: str = ""
+
+
+class SyntheticPairs(datasets.GeneratorBasedBuilder):
+    """The pairs of a folder as a `datasets` builder, checked against their record.
+
+    `datasets.load_dataset(folder)` opens the same rows without the check.
+
+    Args:
+        data_dir: the folder of a finished set, or to be made.
+        source: to make it first, if it is not finished: the text, as `make_synthetic_pairs` takes it.
+        recipe: to make it first: a YAML file or the name of a ready recipe.
+        options: arguments of `datasets.DatasetBuilder`, such as cache_dir.
+
+    Example:
+        >>> builder = SyntheticPairs(data_dir="pairs")  # doctest: +SKIP
+        >>> builder.download_and_prepare()  # doctest: +SKIP
+        >>> builder.as_dataset(split="train")  # doctest: +SKIP
+    """
+
+    VERSION = datasets.Version("1.0.0")
+    BUILDER_CONFIG_CLASS = SyntheticPairsConfig
+
+    def __init__(
+        self, *, data_dir: str | Path, source: str | None = None, recipe: str | Path | None = None, **options: Any
+    ) -> None:
+        if source is not None or recipe is not None:
+            make_synthetic_pairs(source, data_dir, read_config(recipe or "paper"))
+        self.record = check_parts(data_dir)
+        options["fingerprint"] = hashlib.sha256(json.dumps(self.record["parts"]).encode()).hexdigest()[:16]
+        super().__init__(data_dir=str(data_dir), **options)
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            features=features(self.record["signals"]), license=self.record["config"]["license"]
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        files = [str(Path(self.config.data_dir) / part["file"]) for part in self.record["parts"]]
+        return [datasets.SplitGenerator(name=datasets.Split.TRAIN, gen_kwargs={"files": files})]
+
+    def _generate_examples(self, files: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        import pyarrow.parquet as pq
+
+        for number, file in enumerate(files):
+            for row, record in enumerate(pq.read_table(file).to_pylist()):
+                yield f"{number}-{row}", record

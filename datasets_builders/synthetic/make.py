@@ -1,0 +1,185 @@
+"""Make synthetic pairs from text: the work behind `bleurt-repro data synthetic` (BLEURT, section 4).
+
+    bleurt-repro data synthetic --input text.txt --output pairs --config paper
+    bleurt-repro data synthetic --input text.txt --output pairs --config paper --num-shards 4 --shard-index 0
+    torchrun --nproc_per_node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper
+
+Stopped at any moment and started again, it goes on after the last finished part, and ends with the same bytes. With a
+larger `--max-segments` it adds to what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bleurt_repro.datasets_builders.synthetic.config import DEFAULT_INPUT, SyntheticConfig
+from bleurt_repro.datasets_builders.synthetic.pair_maker import PairMaker, model_identities
+from bleurt_repro.datasets_builders.synthetic.parts import Parts, to_table
+from bleurt_repro.datasets_builders.synthetic.segments import Segment, Segments
+from bleurt_repro.datasets_builders.synthetic.summary import summarise
+
+# Raised when the same recipe would give other bytes.
+FORMAT_VERSION = 2
+LIBRARIES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "sacrebleu",
+    "sacremoses",
+    "rouge-score",
+    "bert-score",
+    "numpy",
+    "pyarrow",
+)
+
+
+def make_synthetic_pairs(
+    source: str | None,
+    output: str | Path,
+    config: SyntheticConfig,
+    num_shards: int | None = None,
+    shard_index: int | None = None,
+    progress: bool | None = None,
+) -> dict[str, Any] | None:
+    """Make the pairs of an input, or one process's share of them, and sum up once all are made.
+
+    Args:
+        source: text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; English Wikipedia by default.
+        output: folder to write to, or to go on with.
+        config: the recipe.
+        num_shards: processes that share the work; by default those of the launcher (`torchrun`), else one.
+        shard_index: which of them this is, from 0.
+        progress: show a bar; by default on a terminal.
+
+    Returns:
+        the report, or None if other processes have parts left to do.
+
+    Raises:
+        FileNotFoundError: if the input or a model cannot be found.
+        ValueError: if the input or a model is not what it must be, or the folder holds something else.
+    """
+    shards, index = share_of_work(num_shards, shard_index)
+    segments = Segments(source or DEFAULT_INPUT, config)
+    # A file is read through before any model is opened: what is wrong with it is said at once, and the work is counted.
+    total = sum(1 for _ in segments) if segments.is_local else config.max_segments
+    recipe = make_recipe(segments, config)
+    folder = Path(output)
+    parts = Parts(folder, recipe["fingerprint"])
+    for change in parts.prepare(recipe):
+        warnings.warn(
+            f"{folder} was begun with something else: {change}; numbers may differ in their last digits", stacklevel=2
+        )
+    work = _Work(config, parts, total, shards, progress)
+    sizes = []
+    for part, members in enumerate(_chunks(segments, config.segments_per_part)):
+        sizes.append(len(members))
+        if part % shards == index:
+            work.do(part, members)
+    work.close()
+    parts.refuse_more_than(len(sizes))
+    records = [parts.record(part, size) for part, size in enumerate(sizes)]
+    finished = [record for record in records if record is not None]
+    if len(finished) < len(sizes):
+        return None
+    signals = finished[0]["signals"]
+    return summarise(folder, recipe, signals, finished, segments.rows, segments.skipped)
+
+
+def share_of_work(num_shards: int | None, shard_index: int | None) -> tuple[int, int]:
+    """Say how many processes share the work and which this is: as given, else as the launcher says, else one of one.
+
+    Raises:
+        ValueError: if only one of the two is given, or they do not fit.
+    """
+    if (num_shards is None) != (shard_index is None):
+        raise ValueError("give both --num-shards and --shard-index, or neither")
+    if num_shards is None or shard_index is None:
+        num_shards, shard_index = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    if not 0 <= shard_index < num_shards:
+        raise ValueError(f"the shard index must be from 0 to {num_shards - 1}, found {shard_index} of {num_shards}")
+    return num_shards, shard_index
+
+
+def make_recipe(segments: Segments, config: SyntheticConfig) -> dict[str, Any]:
+    """Say what decides the data (recipe, input, models), its fingerprint, and the environment."""
+    decisive = {
+        "format": FORMAT_VERSION,
+        # neither where it is computed nor where it ends decides what a part holds
+        "config": {key: value for key, value in config.to_dict().items() if key not in ("device", "max_segments")},
+        "input": segments.identity(),
+        "models": model_identities(config),
+    }
+    canonical = json.dumps(decisive, sort_keys=True)
+    fingerprint = hashlib.sha256(canonical.encode()).hexdigest()[:16]
+    return {"fingerprint": fingerprint, **decisive, "environment": _environment(config)}
+
+
+def _environment(config: SyntheticConfig) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from bleurt_repro import __version__
+    from bleurt_repro.datasets_builders.open_models import default_device
+
+    device = (config.device or default_device()).partition(":")[0]
+    return {"bleurt_repro": __version__, "device": device, **{name: version(name) for name in LIBRARIES}}
+
+
+def _chunks(segments: Segments, size: int) -> Iterator[list[Segment]]:
+    iterator = iter(segments)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+class _Work:
+    """Makes the parts that are not done yet, opening the models at the first of them."""
+
+    def __init__(
+        self, config: SyntheticConfig, parts: Parts, total: int | None, shards: int, progress: bool | None
+    ) -> None:
+        from tqdm import tqdm
+
+        self.config, self.parts = config, parts
+        self.maker: PairMaker | None = None
+        mine = None if total is None else -(-total // shards)
+        disable = None if progress is None else not progress
+        self.bar = tqdm(total=mine, unit=" segments", disable=disable, smoothing=0.05)
+        self.pairs, self.started = 0, time.perf_counter()
+
+    def do(self, part: int, segments: list[Segment]) -> None:
+        """Make one part, unless it is done."""
+        if self.parts.record(part, len(segments)) is not None:
+            self.bar.update(len(segments))
+            return
+        if self.maker is None:
+            self.maker = PairMaker(self.config)
+            self.started = time.perf_counter()
+        self.maker.restart()
+        units = []
+        for start in range(0, len(segments), self.config.unit_segments):
+            members = segments[start : start + self.config.unit_segments]
+            units.append(self.maker.make(members))
+            self.pairs += len(units[-1].pairs)
+            self.bar.set_postfix_str(f"{self.pairs / (time.perf_counter() - self.started):.1f} pairs/s", refresh=False)
+            self.bar.update(len(members))
+        signals = [signal.describe() for signal in self.maker.signals]
+        clock = self.maker.clock
+        record = {
+            "segments": len(segments),
+            "signals": signals,
+            "stages": {stage: [clock.seconds[stage], clock.pairs[stage]] for stage in clock.seconds},
+            "truncated": self.maker.truncated(),
+            "skipped": [item.to_dict() for unit in units for item in unit.skipped],
+        }
+        self.parts.write(part, to_table(units, signals), record)
+
+    def close(self) -> None:
+        """End the bar."""
+        self.bar.close()

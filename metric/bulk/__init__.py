@@ -1,0 +1,1 @@
+"""Score files of any size, in windows, resumable."""

@@ -1,0 +1,138 @@
+"""An output that grows beside its place and can be gone on with after a kill: lines in one file, a journal in another."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bleurt_repro.metric.files.writing import naming_what_fails, put, write_text
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: two processes with one output are not told apart there
+    fcntl = None
+
+
+class PartialOutput:
+    """Lines written so far, each window of them on disk before it counts.
+
+    Args:
+        output: where the finished file will be; the unfinished one lies beside it as .NAME.partial.
+        identity: what the lines depend on; an unfinished output of another identity is begun anew, with a warning.
+
+    Attributes:
+        counts: what the journal has counted: records, and whatever `add` was given.
+
+    Raises:
+        ValueError: if another process is writing this output.
+    """
+
+    def __init__(self, output: Path, identity: dict[str, Any]) -> None:
+        self._output, self._identity = output, identity
+        self._path = output.with_name(f".{output.name}.partial")
+        self._journal = output.with_name(f".{output.name}.partial.json")
+        self.counts: dict[str, int] = {}
+        self._digest = hashlib.sha256()
+        for path in (self._path, self._journal):
+            if path.is_symlink():  # in a folder that others may write to, it may lead to any file of the user's
+                raise ValueError(f"{path} is a link, where an unfinished output is kept: remove it")
+        self._file: BinaryIO = self._path.open("ab+")
+        self._lock()
+        self._resume()
+
+    def add(self, lines: str, **counts: int) -> None:
+        """Append lines and add to the counts."""
+        content = lines.encode()
+        with naming_what_fails(self._path):
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._digest.update(content)
+        for name, count in counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        written = {
+            "identity": self._identity,
+            "bytes": self._file.tell(),
+            "sha256": self._digest.hexdigest(),
+            "counts": self.counts,
+        }
+        write_text(self._journal, json.dumps({**written, "check": _check(written)}))
+
+    def lines(self) -> Iterator[str]:
+        """Give all lines written so far."""
+        self._file.seek(0)
+        for line in self._file:
+            yield line.decode()
+
+    def finish(self, content: str | None = None) -> None:
+        """Put the output at its place, in one step: the lines, or `content` instead of them."""
+        if content is None:
+            put(self._path, self._output)
+        else:
+            write_text(self._output, content)
+            self._path.unlink()
+        self._journal.unlink(missing_ok=True)
+        self._file.close()
+
+    def close(self) -> None:
+        """Leave the unfinished output for a later run, unless nothing was written."""
+        if not self._file.closed:
+            self._file.close()
+            if not self._journal.exists():
+                self._path.unlink(missing_ok=True)
+
+    def _lock(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise ValueError(
+                f"another process is writing {self._output}: wait for it, or name another output"
+            ) from error
+        except OSError:  # a file system without locks
+            pass
+
+    def _resume(self) -> None:
+        size = 0
+        if self._journal.exists():
+            found: dict[str, Any] = {}
+            with contextlib.suppress(ValueError, TypeError):
+                found = dict(json.loads(self._journal.read_text(encoding="utf-8")))
+            whole = found.pop("check", None) == _check(found)
+            same = found.get("identity") == self._identity
+            if same and whole and self._is_whole(found):
+                size, self.counts = found["bytes"], found["counts"]
+                warnings.warn(
+                    f"going on with the unfinished {self._output.name} after {self.counts.get('records', 0)} records",
+                    stacklevel=4,
+                )
+            else:
+                reason = "damaged" if same or not whole else "of another input or other settings"
+                warnings.warn(f"the unfinished {self._output.name} is {reason}: begun anew", stacklevel=4)
+                self._journal.unlink()
+                self._digest = hashlib.sha256()
+        self._file.truncate(size)
+        self._file.seek(0, os.SEEK_END)
+
+    def _is_whole(self, found: dict[str, Any]) -> bool:
+        """Read the lines that the journal counts, and say whether they are those that were written."""
+        self._file.seek(0)
+        left = found["bytes"]
+        while left and (piece := self._file.read(min(left, 1 << 20))):
+            self._digest.update(piece)
+            left -= len(piece)
+        return not left and self._digest.hexdigest() == found.get("sha256")
+
+
+def _check(journal: dict[str, Any]) -> str:
+    """Hash what a journal says."""
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()

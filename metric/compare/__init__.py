@@ -1,0 +1,1 @@
+"""Compare systems, report the comparison, and attribute a score to words."""

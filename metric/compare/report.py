@@ -1,0 +1,89 @@
+"""Tell a comparison: as JSON with everything in it, as CSV with a row a segment, and as text for a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bleurt_repro.metric.compare.compare import Comparison, Segment
+from bleurt_repro.metric.files.writing import csv_text, write_text
+
+OUTPUT_SUFFIXES = (".json", ".csv")
+
+
+def write_comparison(comparison: Comparison, path: Path) -> None:
+    """Write a comparison as JSON, or its segments as CSV, by the file's ending."""
+    as_csv = path.suffix.lower() == ".csv"
+    write_text(path, comparison_csv(comparison) if as_csv else comparison_json(comparison))
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Give everything a comparison holds, as JSON."""
+    return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=1) + "\n"
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """Give a row a segment, those where the systems differ most first; no cell runs as a formula."""
+    names = [system.name for system in comparison.systems]
+    several = max(len(segment.references) for segment in comparison.segments)
+    header = ["segment", "spread", *(f"score of {name}" for name in names), *(f"sentBLEU of {name}" for name in names)]
+    header += ["reference", *(f"reference {i}" for i in range(2, several + 1)), *names, "source"]
+    return csv_text(header, (_row(segment, several) for segment in comparison.segments))
+
+
+def _row(segment: Segment, several: int) -> list[object]:
+    padding = [None] * (several - len(segment.references))
+    figures = [segment.number, segment.spread, *segment.scores, *segment.sentbleu]
+    return [*figures, *segment.references, *padding, *segment.candidates, segment.source]
+
+
+def comparison_text(comparison: Comparison, show: int = 5) -> str:
+    """Tell a comparison in words and figures, for a terminal.
+
+    Args:
+        comparison: what to tell.
+        show: how many of the segments where the systems differ most.
+    """
+    percent = f"{comparison.confidence:.0%}"
+    width = max(len("system"), *(len(system.name) for system in comparison.systems))
+    lines = [f"{'system':{width}}  {'mean':>7}  {percent + ' interval':>18}  sentBLEU   BLEU   chrF"]
+    for system in sorted(comparison.systems, key=lambda system: -system.mean):
+        bounds = _bounds(system.low, system.high)
+        lines.append(
+            f"{system.name:{width}}  {system.mean:7.4f}  {bounds:>18}  "
+            f"{system.sentbleu:8.2f}  {system.bleu:5.2f}  {system.chrf:5.2f}"
+        )
+    lines.append("")
+    for test in comparison.tests:
+        p_value = "not defined for one segment" if test.p_value is None else f"{test.p_value:.4f}"
+        lines.append(
+            f"{test.first} - {test.second}: {test.difference:+.4f} ({_bounds(test.low, test.high)}), p = {p_value}; "
+            f"higher in {test.wins}, lower in {test.losses}, the same in {test.ties}"
+        )
+    lines += ["", f"p: {comparison.convention}; {comparison.resamples} resamples, not corrected for several tests"]
+    for system in comparison.systems:
+        if system.truncated:
+            lines.append(f"{system.name}: {system.truncated} pairs were longer than the checkpoint reads")
+    for segment in comparison.segments[:show]:
+        lines += ["", *_told(segment, [system.name for system in comparison.systems], width)]
+    lines += ["", *(f"{name}: {signature}" for name, signature in comparison.signatures.items())]
+    return "\n".join(lines)
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    return "no interval" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+
+
+def _told(segment: Segment, names: list[str], width: int) -> list[str]:
+    """The references and what each system made of them."""
+    reference_width = max(width, len("reference"))
+    told = [f"segment {segment.number}, {segment.spread:.4f} apart"]
+    told += [f"  {'reference':{reference_width}}           {_one_line(text)}" for text in segment.references]
+    for name, score, text in zip(names, segment.scores, segment.candidates, strict=True):
+        told.append(f"  {name:{reference_width}}  {score:7.4f}  {_one_line(text)}")
+    return told
+
+
+def _one_line(text: str) -> str:
+    """Without line ends and the control characters that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,1 @@
+"""Read official TensorFlow checkpoints and those of bleurt-pytorch."""

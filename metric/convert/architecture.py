@@ -1,0 +1,174 @@
+"""The two encoders that official BLEURT checkpoints have, as classes that plain `transformers` provides.
+
+English checkpoints are BERT; the BLEURT-20 family is RemBERT, whose token embeddings are narrower than its layers
+(https://openreview.net/forum?id=xpFFI_NtgpW). Both end in BERT's tanh pooler and one linear layer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.metric.layout import CONFIG_KEY, Layout
+from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+# "gelu" means the tanh approximation in the official code and the exact, error-function GELU in transformers.
+GELUS = {"tanh": "gelu_pytorch_tanh", "erf": "gelu"}
+TANH_GELUS = ("gelu_pytorch_tanh", "gelu_new")
+SHAPE_SETTINGS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+# Settings come from elsewhere, and one line of them describes a model of a billion layers: far above all BLEURTs there are.
+LARGEST_SIZES = {"num_hidden_layers": 1000, "vocab_size": 10_000_000}
+LARGEST_SIZE = 1_000_000
+LAYER_NORM_EPSILON = 1e-12  # the official graph's, whatever the settings say
+PADDING_ID = 0
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """Read a JSON file of settings, such as bert_config.json.
+
+    Raises:
+        ValueError: if the file is missing or damaged.
+    """
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{file.name} cannot be read ({first_line(error)})") from error
+    if not isinstance(settings, dict):
+        raise ValueError(f"{file.name} holds {type(settings).__name__}, expected settings by name")
+    return settings
+
+
+def is_rembert(settings: Mapping[str, Any]) -> bool:
+    """Tell the BLEURT-20 family, which projects narrow embeddings, from the English checkpoints."""
+    return settings.get("embedding_size") is not None
+
+
+def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) -> PreTrainedConfig:
+    """Describe a scorer to `transformers`.
+
+    Args:
+        settings: sizes by the names that bert_config.json uses; `embedding_size` makes it a RemBERT.
+        layout: what the checkpoint reads.
+        activation: the GELU, by its name in `transformers`.
+
+    Raises:
+        ValueError: if a size is missing or no whole number, or the sizes do not fit together.
+    """
+    import transformers
+
+    names = SHAPE_SETTINGS + (("embedding_size",) if is_rembert(settings) else ())
+    sizes: dict[str, Any] = {name: _size(settings, name) for name in names}
+    if layout.max_length > sizes["max_position_embeddings"]:
+        raise ValueError(
+            f"reads {layout.max_length} tokens, but the model has {sizes['max_position_embeddings']} positions"
+        )
+    if sizes["hidden_size"] % sizes["num_attention_heads"]:
+        raise ValueError(
+            f"hidden_size {sizes['hidden_size']} is no multiple of num_attention_heads {sizes['num_attention_heads']}"
+        )
+    common: dict[str, Any] = {
+        "hidden_act": activation,
+        "hidden_dropout_prob": settings.get("hidden_dropout_prob", 0.1),
+        "attention_probs_dropout_prob": settings.get("attention_probs_dropout_prob", 0.1),
+        "initializer_range": settings.get("initializer_range", 0.02),
+        "layer_norm_eps": LAYER_NORM_EPSILON,
+        "pad_token_id": PADDING_ID,
+        "num_labels": 1,
+        "problem_type": "regression",
+        CONFIG_KEY: layout.to_config(),
+    }
+    kind: Any = transformers.BertConfig
+    if is_rembert(settings):
+        kind = transformers.RemBertConfig
+        sizes["input_embedding_size"] = sizes.pop("embedding_size")
+        common.update(bos_token_id=None, eos_token_id=None, classifier_dropout_prob=0.0)
+    else:
+        common["classifier_dropout"] = 0.0
+    try:
+        return kind(**sizes, **common)
+    except Exception as error:  # whatever value the library finds amiss, the user needs one sentence
+        raise ValueError(f"its settings describe no model ({first_line(error)})") from error
+
+
+def _size(settings: Mapping[str, Any], name: str) -> int:
+    size, most = settings.get(name), LARGEST_SIZES.get(name, LARGEST_SIZE)
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
+        raise ValueError(f"its settings need {name}, a whole number from 1 to {most}; found {repr(size)[:20]}")
+    return size
+
+
+def weight_shapes(config: PreTrainedConfig) -> dict[str, tuple[int, ...]]:
+    """List the weights of a scorer and their shapes, without making room for them."""
+    import torch
+
+    with torch.device("meta"):
+        return {name: tuple(weight.shape) for name, weight in _model_class(config)(config).state_dict().items()}
+
+
+def scorer_model(
+    config: PreTrainedConfig, weights: dict[str, torch.Tensor], dtype: torch.dtype | None = None
+) -> PreTrainedModel:
+    """Build a scorer of the weights given, in evaluation mode.
+
+    Args:
+        config: as `scorer_config` gives it.
+        weights: all of its weights, by their names in `transformers`.
+        dtype: arithmetic of the model; float32 by default.
+
+    Raises:
+        ValueError: naming the weights that are missing, unknown, of another shape, or no numbers.
+    """
+    import torch
+
+    check_weights({name: tuple(weight.shape) for name, weight in weights.items()}, weight_shapes(config))
+    if damaged := [name for name, weight in weights.items() if not weight.isfinite().all()]:
+        raise ValueError(f"{_some(damaged)} NaN or infinite in places")
+    try:
+        with quiet_transformers():
+            model = _model_class(config).from_pretrained(
+                None, config=config, state_dict=weights, dtype=dtype or torch.float32
+            )
+    except Exception as error:  # whatever the library finds amiss, the user needs one sentence
+        raise ValueError(f"its weights make no model ({first_line(error)})") from error
+    return model.eval()
+
+
+def check_weights(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Compare weights by name and shape.
+
+    Raises:
+        ValueError: naming what is missing, of another shape, or unknown.
+    """
+    if missing := [name for name in expected if name not in found]:
+        raise ValueError(f"{_some(missing)} missing")
+    for name, shape in expected.items():
+        if found[name] != shape:
+            raise ValueError(f"{name} has shape {found[name]}, expected {shape}")
+    if unknown := [name for name in found if name not in expected]:
+        raise ValueError(f"{_some(unknown)} of no use to a scorer")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(sorted(names)[:3])}{more} {'is' if len(names) == 1 else 'are'}"
+
+
+def _model_class(config: PreTrainedConfig) -> Any:
+    import transformers
+
+    is_bert = config.model_type == "bert"
+    return transformers.BertForSequenceClassification if is_bert else transformers.RemBertForSequenceClassification

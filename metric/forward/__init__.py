@@ -1,0 +1,1 @@
+"""From pairs of texts to scores: encoding, batches, and the forward passes."""

@@ -1,0 +1,205 @@
+"""From texts to scores in bulk: each different pair once, in windows, tokenised beside the computation.
+
+Tell a lack of memory, by whichever name a library gives it, from other errors.
+
+Batches of about equal length under a token budget, so that little is computed on padding.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from bleurt_repro.metric.forward.encoding import Encoded, PairEncoder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bleurt_repro.metric.forward.encoding import Encoded
+    from bleurt_repro.metric.forward.score_cache import ScoreCache
+
+# Of torch's CPU allocator, of CUDA where it is no OutOfMemoryError (pinned memory), of oneDNN and of ONNX Runtime.
+MESSAGES = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "failed to allocate memory",
+    "bad_alloc",
+    "bad allocation",
+)
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that memory ran short."""
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, Exception) and any(message in str(error).lower() for message in MESSAGES)
+
+
+def scored_if_it_fits(forward: Callable[[Sequence[Encoded]], Tensor], batch: Sequence[Encoded]) -> Tensor | None:
+    """Score a batch, or give None if memory does not suffice for it; what was taken for it is then free again.
+
+    Args:
+        forward: gives (pairs,) scores.
+        batch: the model's inputs.
+    """
+    import torch
+
+    try:
+        return forward(batch)
+    except Exception as error:
+        if not is_lack_of_memory(error):
+            raise
+    # Only here, for within the handler the error holds on to the tensors of what failed.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None
+
+
+def batches_by_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Group items of similar length so that each padded batch stays within a budget.
+
+    Args:
+        lengths: tokens of each item.
+        batch_tokens: most tokens of a batch, padding included; an item longer than that gets a batch of its own.
+
+    Returns:
+        indices of the items of each batch, the longest items first (memory runs short at once or not at all).
+    """
+    batches: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
+            batches[-1].append(i)
+        else:
+            batches.append([i])
+    return batches
+
+
+Item = tuple[str, ...]
+Forward = Callable[[Sequence[Encoded]], "Tensor"]
+# Pairs that are tokenised and sorted by length together: enough that neighbours are of one length, few enough that
+# their tokens take some tens of megabytes.
+WINDOW = 8192
+
+
+class Scored(NamedTuple):
+    """A pair's score, and whether the pair was longer than the checkpoint reads."""
+
+    score: float
+    truncated: bool
+
+
+class PairScorer:
+    """Scores the texts of pairs.
+
+    Args:
+        encoder: makes the model's inputs.
+        forward: gives, at each call to `score`, the function that scores a batch of inputs; (pairs,) float32.
+        batch_tokens: most tokens of a batch, padding included.
+        cache: scores of earlier runs.
+    """
+
+    def __init__(
+        self,
+        encoder: PairEncoder,
+        forward: Callable[[], Forward],
+        batch_tokens: int,
+        cache: ScoreCache | None = None,
+    ) -> None:
+        self.encoder, self.cache = encoder, cache
+        self._forward, self._batch_tokens = forward, batch_tokens
+        self._ran_short = False
+
+    def score(self, items: Sequence[Item], done: Callable[[int], object] = lambda count: None) -> list[Scored]:
+        """Score each different item once.
+
+        Args:
+            items: the texts of a pair in the layout's order.
+            done: called with the number of items that have been scored since the last call.
+
+        Returns:
+            one result an item, in order.
+        """
+        repeats = dict.fromkeys(items, 0)
+        for item in items:
+            repeats[item] += 1
+        known = self.cache.find(list(repeats)) if self.cache else {}
+        done(sum(repeats[item] for item in known))
+        unknown = [item for item in repeats if item not in known]
+        for window, results in self._windows(unknown, lambda batch: done(sum(repeats[item] for item in batch))):
+            fresh = dict(zip(window, results, strict=True))
+            if self.cache:
+                self.cache.add(fresh)
+            known.update(fresh)
+        return [known[item] for item in items]
+
+    def _windows(
+        self, items: list[Item], done: Callable[[list[Item]], object]
+    ) -> Iterator[tuple[list[Item], list[Scored]]]:
+        """Score window after window, while a thread tokenises the next one (tokenizers leave the interpreter free)."""
+        windows = [items[start : start + WINDOW] for start in range(0, len(items), WINDOW)]
+        if not windows:
+            return
+        forward = self._forward()
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokenize") as thread:
+            upcoming = thread.submit(self._encode, windows[0])
+            for number, window in enumerate(windows, start=1):
+                encoded = upcoming.result()
+                if number < len(windows):
+                    upcoming = thread.submit(self._encode, windows[number])
+                yield window, self._score_encoded(forward, window, encoded, done)
+
+    def _encode(self, items: list[Item]) -> list[Encoded]:
+        tokens = self.encoder.tokenize(text for item in items for text in item)
+        return [self.encoder.encode([tokens[text] for text in item]) for item in items]
+
+    def _score_encoded(
+        self, forward: Forward, items: list[Item], encoded: list[Encoded], done: Callable[[list[Item]], object]
+    ) -> list[Scored]:
+        import torch
+
+        waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)[::-1]
+        order: list[int] = []
+        computed = []  # kept on the device until the end, so that a GPU is never waited for in between
+        with torch.inference_mode():
+            while waiting:
+                batch = waiting.pop()
+                scored = scored_if_it_fits(forward, [encoded[i] for i in batch])
+                if scored is None:
+                    waiting = self._halved([*waiting, batch], encoded)
+                    continue
+                computed.append(scored)
+                order += batch
+                done([items[i] for i in batch])
+            gathered = torch.cat(computed).tolist()
+        scores = dict(zip(order, gathered, strict=True))
+        return [Scored(scores[i], pair.truncated) for i, pair in enumerate(encoded)]
+
+    def _halved(self, waiting: list[list[int]], encoded: list[Encoded]) -> list[list[int]]:
+        """Halve the budget, from now on, and share what waits into batches of it; the longest pairs stay at the end.
+
+        Raises:
+            MemoryError: if the batch that did not fit, the last, is a single pair.
+        """
+        failed = waiting[-1]
+        longest = len(encoded[failed[0]].ids)
+        if len(failed) == 1:
+            raise MemoryError(
+                f"one pair of {longest} tokens does not fit into memory: free some, or take another device"
+            )
+        # Never above half of what failed, or a budget far beyond it would be halved for long.
+        self._batch_tokens = max(1, min(self._batch_tokens, len(failed) * longest) // 2)
+        if not self._ran_short:
+            self._ran_short = True
+            warnings.warn(
+                "memory ran short: batches are halved until they fit, and scores stay the same; give fewer batch_tokens "
+                f"than {len(failed) * longest} to begin with what fits",
+                stacklevel=2,
+            )
+        rest = [i for batch in reversed(waiting) for i in batch]  # the longest first
+        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self._batch_tokens)
+        return [[rest[place] for place in batch] for batch in batches][::-1]

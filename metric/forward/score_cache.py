@@ -1,0 +1,113 @@
+"""Scores of earlier runs on disk, in SQLite: many processes may read and write one folder at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from bleurt_repro.metric.forward.pairs import Item, Scored
+
+# Another process's write is over in milliseconds; a minute is for slow disks.
+WAIT_SECONDS = 60
+KEYS_A_QUERY = 900  # SQLite before 3.32 takes 999 values a statement
+KEY_BYTES = 16
+CHECK_BYTES = 8
+# Part of a file's name: raise it when files are laid out differently.
+FORMAT = 2
+
+
+class ScoreCache:
+    """Remembers scores by the texts of pairs, in one file for all that scores depend on.
+
+    Args:
+        folder: where the files lie; made if need be.
+        settings: what the scores depend on besides the pairs.
+
+    Raises:
+        OSError: if the folder or file cannot be used.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], settings: str) -> None:
+        name = hashlib.sha256(settings.encode()).hexdigest()[:KEY_BYTES]
+        self.path = Path(folder).expanduser() / f"scores-{FORMAT}-{name}.sqlite"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._connected() as database:
+            _let_readers_pass(database)
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS scores "
+                "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, sum BLOB) WITHOUT ROWID"
+            )
+
+    def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
+        """Give the results that are known; a damaged one is not, which is said.
+
+        Args:
+            items: texts of pairs, each once.
+        """
+        keys = {pair_key(item): item for item in items}
+        names, found, damaged = list(keys), {}, 0
+        with self._connected() as database:
+            for start in range(0, len(names), KEYS_A_QUERY):
+                some = names[start : start + KEYS_A_QUERY]
+                query = f"SELECT pair, score, truncated, sum FROM scores WHERE pair IN ({','.join('?' * len(some))})"
+                for key, score, truncated, check in database.execute(query, some):
+                    if check == row_sum(key, score, truncated):
+                        found[keys[key]] = Scored(score, bool(truncated))
+                    else:
+                        damaged += 1
+        if damaged:
+            warnings.warn(f"{damaged} scores in {self.path} are damaged: these pairs are scored anew", stacklevel=2)
+        return found
+
+    def add(self, results: Mapping[Item, Scored]) -> None:
+        """Keep results, all of them or, if the process is killed, none."""
+        rows = [(pair_key(item), result.score, int(result.truncated)) for item, result in results.items()]
+        summed = [(*row, row_sum(*row)) for row in rows]
+        with self._connected() as database, database:
+            database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", summed)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Connect for one operation, so that neither a fork nor a thread shares a connection."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=WAIT_SECONDS)) as database:
+                yield database
+        except sqlite3.Error as error:
+            raise OSError(
+                f"the score cache {self.path} cannot be used ({error}): "
+                "delete the file if it is damaged, or name another folder"
+            ) from error
+
+
+def _let_readers_pass(database: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, in which readers never wait for a writer.
+
+    Of several processes that open a new file at once, SQLite turns some away without waiting: each holds what another waits for.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.01, 0.05))
+
+
+def pair_key(item: Item) -> bytes:
+    """Give 16 bytes that stand for the texts of a pair, in their order."""
+    return hashlib.blake2b(json.dumps(item).encode(), digest_size=KEY_BYTES).digest()
+
+
+def row_sum(key: bytes, score: float, truncated: int) -> bytes:
+    """Give 8 bytes by which damage to a row is seen."""
+    return hashlib.blake2b(repr((key, score, truncated)).encode(), digest_size=CHECK_BYTES).digest()

@@ -1,0 +1,144 @@
+"""Ensembles: a checkpoint that is a weighted list of checkpoints (RoBLEURT, section 2.1.1), kept as one ensemble.json.
+
+Its score is the weighted mean of its members' standardised scores; how far the members lie apart says how sure it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bleurt_repro.metric.layout import ROLES, Layout
+from bleurt_repro.metric.signature import content_hash
+
+ENSEMBLE_FILE = "ensemble.json"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One checkpoint of an ensemble.
+
+    Attributes:
+        checkpoint: a folder beside ensemble.json, an embedded name or a Hub id.
+        hash: its content hash; a checkpoint of another hash is no member.
+        weight: of its standardised score, 0 or more; members' weights add up to 1.
+        mean, std: of its scores on the validation ratings, by which they are standardised.
+        revision: of a Hub id.
+    """
+
+    checkpoint: str
+    hash: str
+    weight: float
+    mean: float
+    std: float
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        path = PurePosixPath(self.checkpoint)
+        if path.is_absolute() or ".." in path.parts or path.parts[:1] in ((), ("~",)) or "\\" in self.checkpoint:
+            raise ValueError(
+                f"member {self.checkpoint!r} must be a folder beside {ENSEMBLE_FILE}, an embedded name or a Hub id"
+            )
+        numbers = (self.weight, self.mean, self.std)
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
+            raise ValueError(f"weight, mean and std of member {self.checkpoint} must be finite numbers")
+        if self.weight < 0 or self.std <= 0:
+            raise ValueError(f"member {self.checkpoint} must have a weight of 0 or more and a std above 0")
+
+    @property
+    def address(self) -> str:
+        """The checkpoint with its revision."""
+        return f"{self.checkpoint}@{self.revision}" if self.revision else self.checkpoint
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """What ensemble.json says.
+
+    Attributes:
+        members: at least two.
+        mixed_layouts: whether they may read different texts, as RoBLEURT-Src and RoBLEURT-NoSrc do.
+    """
+
+    members: tuple[Member, ...]
+    mixed_layouts: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.members) < 2:
+            raise ValueError(f"an ensemble has at least two members, found {len(self.members)}")
+        if not math.isclose(total := sum(member.weight for member in self.members), 1, abs_tol=1e-6):
+            raise ValueError(f"the weights of an ensemble's members must add up to 1, found {total:g}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what is written to ensemble.json."""
+        return asdict(self)
+
+
+def is_ensemble(folder: Path) -> bool:
+    """Say whether a checkpoint's folder holds an ensemble."""
+    return (folder / ENSEMBLE_FILE).is_file()
+
+
+def read_ensemble(folder: Path) -> Ensemble:
+    """Read an ensemble's file.
+
+    Raises:
+        ValueError: naming the file, if it does not say what it must.
+    """
+    path = folder / ENSEMBLE_FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        members = tuple(Member(**member) for member in found["members"])
+        return Ensemble(members, bool(found.get("mixed_layouts", False)))
+    except (TypeError, KeyError, AttributeError, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{path} is no ensemble ({error}): `bleurt-repro ensemble` writes one") from error
+
+
+def member_folder(folder: Path, member: Member) -> Path:
+    """Find a member's folder: beside ensemble.json, embedded, or on the Hub.
+
+    Raises:
+        ValueError: if it is not there, is an ensemble itself, or is not the checkpoint that the ensemble was made of.
+    """
+    from bleurt_repro.metric.loading.find import find_checkpoint
+
+    local = folder / member.checkpoint
+    try:
+        found = local if local.is_dir() else find_checkpoint(member.address)
+    except ValueError as error:
+        raise ValueError(f"ensemble {folder} lacks its member {member.address}: {error}") from error
+    if is_ensemble(found):
+        raise ValueError(
+            f"member {member.address} of ensemble {folder} is an ensemble: members are single checkpoints"
+        )
+    if (content := content_hash(found)) != member.hash:
+        raise ValueError(
+            f"member {member.address} of ensemble {folder} has hash {content}, but the ensemble was made of "
+            f"{member.hash}: put that back, or make the ensemble again"
+        )
+    return found
+
+
+def common_layout(layouts: dict[str, Layout], mixed: bool) -> Layout:
+    """Give the layout of an ensemble: its members', or all texts that any of them reads.
+
+    Args:
+        layouts: of the members by name.
+        mixed: whether the members may read different texts.
+
+    Raises:
+        ValueError: if they read different texts and may not.
+    """
+    kinds = {frozenset(layout.inputs) for layout in layouts.values()}
+    if len(kinds) > 1 and not mixed:
+        shown = "; ".join(f"{name} reads {', '.join(layout.inputs)}" for name, layout in layouts.items())
+        raise ValueError(
+            f"members of an ensemble must read the same texts, but {shown}: leave some out, or combine them on "
+            "purpose with --mixed-layouts"
+        )
+    read = frozenset().union(*kinds)
+    order = next(iter(layouts.values())).inputs if len(kinds) == 1 else tuple(role for role in ROLES if role in read)
+    return Layout(order, max_length=min(layout.max_length for layout in layouts.values()))

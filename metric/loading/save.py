@@ -1,0 +1,80 @@
+"""Write a scorer: a folder that plain `transformers` opens and that records what BLEURT needs beyond it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bleurt_repro.metric.files.writing import naming_what_fails, put
+from bleurt_repro.metric.layout import CONFIG_KEY, Layout
+from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, scoring_files, write_checksums
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# The folder, inside the one to fill, where files are written before they go to their places.
+UNFINISHED = ".unfinished-"
+# Cutting and padding that some encoders' tokenizers carry along; a scorer does both itself.
+TOKENIZER_HABITS = (
+    "max_length",
+    "stride",
+    "truncation_side",
+    "truncation_strategy",
+    "padding_side",
+    "pad_to_multiple_of",
+)
+
+
+def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
+    """Record the layout with the model, and free the tokenizer of cutting and padding of its own.
+
+    Args:
+        model: a sequence classifier with one label.
+        tokenizer: its tokenizer; text that looks like a special token will be read as text.
+        layout: what the checkpoint reads.
+    """
+    setattr(model.config, CONFIG_KEY, layout.to_config())
+    model.config.problem_type = "regression"
+    tokenizer.model_max_length = layout.max_length
+    tokenizer.split_special_tokens = True
+    tokenizer.init_kwargs["split_special_tokens"] = True  # only this way is it saved
+    for name in TOKENIZER_HABITS:
+        tokenizer.init_kwargs.pop(name, None)
+    if tokenizer.is_fast:
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
+
+
+def save_scorer(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, dtype: torch.dtype | None = None
+) -> None:
+    """Save model and tokenizer, each file whole or not at all.
+
+    The hashes go to their place first and the weights last: a folder that is stopped at half of a new scorer over an old
+    one is refused, whichever half it is.
+
+    Args:
+        model: as `prepare_scorer` left it.
+        tokenizer: likewise.
+        folder: where to; made if need be.
+        dtype: of the stored weights, such as torch.float16 for half the size; the model's own by default.
+    """
+    stored = model if dtype is None else deepcopy(model).to(dtype)  # type: ignore[arg-type]
+    folder.mkdir(parents=True, exist_ok=True)
+    for leftover in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed here
+        shutil.rmtree(leftover, ignore_errors=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
+    try:
+        with naming_what_fails(folder):
+            stored.save_pretrained(unfinished)
+            tokenizer.save_pretrained(unfinished)
+        write_checksums(folder, scoring_files(unfinished))
+        for file in sorted(unfinished.iterdir(), key=lambda file: (file.suffix == ".safetensors", file.name)):
+            shutil.copymode(folder / CHECKSUMS_FILE, file)  # the weights are written for the owner alone
+            put(file, folder / file.name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,0 +1,130 @@
+"""Where what is made once and used again is kept.
+
+The options of a scorer: where it computes, in which arithmetic, and how much at once.
+
+Share out work among processes and machines: which part of the records is this process's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+# Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+DTYPES = ("float32", "bfloat16", "float16")
+BACKENDS = ("torch", "onnx", "onnx-int8")
+
+
+def device_of(device: Any) -> torch.device:
+    """Give the device that is asked for, or the best there is; under torchrun each process takes a GPU of its own.
+
+    Raises:
+        ValueError: if torch knows no such device.
+    """
+    import torch
+
+    if device is not None:
+        try:
+            return torch.device(device)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
+            ) from error
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def backend_of(backend: str, device: Any, dtype: Any) -> str:
+    """Check that there is such a backend and that it computes on that device in that arithmetic.
+
+    Raises:
+        ValueError: if not.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, found {backend!r}")
+    if backend != "torch" and (str(device or "cpu") != "cpu" or str(dtype or "float32").endswith("16")):
+        raise ValueError(
+            f"backend {backend} computes on the CPU with float32 weights: leave device and dtype out, "
+            f"found {device or 'cpu'} and {dtype or 'float32'}"
+        )
+    return backend
+
+
+def dtype_of(dtype: Any) -> torch.dtype:
+    """Give the arithmetic by its name, float32 by default.
+
+    Raises:
+        ValueError: if it is none of `DTYPES`.
+    """
+    import torch
+
+    name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
+    return getattr(torch, name)
+
+
+def batch_tokens_of(batch_tokens: int | None, device: str) -> int:
+    """Give the most tokens of a batch, by default what fits the kind of device.
+
+    Raises:
+        ValueError: if it is no positive whole number.
+    """
+    if batch_tokens is None:
+        return BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
+    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be a positive number of tokens, found {batch_tokens!r}")
+    return batch_tokens
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of `count` parts of equal size, in order; the first has the index 0."""
+
+    index: int
+    count: int
+
+    def bounds(self, records: int) -> tuple[int, int]:
+        """Give the first record of this part and the one after its last."""
+        return records * self.index // self.count, records * (self.index + 1) // self.count
+
+    def output(self, path: str) -> str:
+        """Name this part's file, such as scores-00000-of-00002.txt: in the order of their names the parts are in order."""
+        if self.count == 1:
+            return path
+        whole = Path(path)
+        return str(whole.with_name(f"{whole.stem}-{self.index:05d}-of-{self.count:05d}{whole.suffix}"))
+
+
+def choose_shard(num_shards: int | None, shard_index: int | None) -> Shard:
+    """Take the part that the options name, else the one that torchrun's WORLD_SIZE and RANK name, else all.
+
+    Raises:
+        ValueError: if only one of the two is given, or the index is not below the number.
+    """
+    if num_shards is None and shard_index is None:
+        num_shards, shard_index = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    if num_shards is None or shard_index is None:
+        raise ValueError("--num-shards and --shard-index belong together: give both or neither")
+    if not 0 <= shard_index < num_shards:
+        raise ValueError(
+            f"--shard-index must be from 0 to {num_shards - 1} with --num-shards {num_shards}, found {shard_index}"
+        )
+    return Shard(shard_index, num_shards)
+
+
+VARIABLE = "BLEURT_REPRO_CACHE"
+
+
+def cache_folder() -> Path:
+    """Give the folder that $BLEURT_REPRO_CACHE names, else one below $XDG_CACHE_HOME or ~/.cache; it may not exist."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bleurt_repro"

@@ -1,0 +1,90 @@
+"""Pairs of entailment data as pairs to learn scores from: what a model holds of them, moved by what people said of them.
+
+    python recipes/entailment_pairs.py --nli nli.tsv.gz --output nli.jsonl
+    bleurt-repro score --pairs nli.jsonl --checkpoint model --output nli.txt
+    python recipes/entailment_pairs.py --nli nli.tsv.gz --scores nli.txt --output moved.jsonl
+
+Hypotheses share few words with their premises, whether these entail or contradict them: that is where small models go
+by words most. Of each premise there are both kinds. A hypothesis leaves out much of its premise, so entailment alone is
+no reason for a high score: scores are moved, not set.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from bleurt_repro.datasets_builders.pseudo_labels import read_scores
+from bleurt_repro.metric.files.records import read_table
+from bleurt_repro.metric.files.writing import write_text
+
+# With a licence that allows commercial use, in natural sentences.
+SOURCES = ("mnli-dev(m+mm)", "snli-dev", "cad-snli")
+COLUMNS = ("source", "split", "label", "premise", "hypothesis")
+LEAST, MOST = -2.0, 1.5  # of `training_set.py`
+
+Row = dict[str, Any]
+
+
+def main(
+    nli: Annotated[Path, typer.Option(help="Entailment pairs: source, split, label, premise, hypothesis.")],
+    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    pairs: Annotated[
+        int, typer.Option(help="How many, at most, of premises that entail one and contradict one.")
+    ] = 16_000,
+    scores: Annotated[Path | None, typer.Option(help="A model's scores of those pairs, one a line.")] = None,
+    entailed: Annotated[float, typer.Option(help="What entailment adds to a score.")] = 0.1,
+    neutral: Annotated[float, typer.Option(help="What neither adds.")] = -0.1,
+    contradicted: Annotated[float, typer.Option(help="What contradiction adds.")] = -0.7,
+    seed: Annotated[int, typer.Option(help="Of which premises are taken.")] = 5,
+) -> None:
+    """Write pairs; with scores, with these moved."""
+    moves = {"entailment": entailed, "neutral": neutral, "contradiction": contradicted}
+    drawn = draw(nli, pairs, seed)
+    rows: list[Row] = [{"reference": a, "candidate": b, "system": f"nli: {kind}"} for a, b, kind in drawn]
+    if scores is not None:
+        given = read_scores(scores, len(rows), "entailment pairs")
+        rows = [
+            {**row, "score": _move(score, moves[kind])}
+            for row, score, (_, _, kind) in zip(rows, given, drawn, strict=True)
+        ]
+    _write(output, rows)
+    typer.echo(f"{len(rows):,} pairs")
+
+
+def draw(nli: Path, pairs: int, seed: int) -> list[tuple[str, str, str]]:
+    """Draw premises that entail one hypothesis and contradict another, with all their hypotheses and labels."""
+    by_premise: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for (premise, hypothesis), kind in _read(nli):
+        by_premise[premise][kind].append(hypothesis)
+    both = [premise for premise, kinds in by_premise.items() if {"entailment", "contradiction"} <= set(kinds)]
+    random.Random(seed).shuffle(both)
+    found = [
+        (premise, text, kind) for premise in both for kind, texts in by_premise[premise].items() for text in texts
+    ]
+    return found[:pairs]
+
+
+def _read(nli: Path) -> list[tuple[tuple[str, str], str]]:
+    rows = read_table(nli, COLUMNS)
+    return [((row["premise"], row["hypothesis"]), row["label"]) for row in rows if row["source"] in SOURCES]
+
+
+def _move(score: float, by: float) -> float:
+    return round(float(np.clip(score + by, LEAST, MOST)), 4)
+
+
+def _write(path: Path, rows: list[Row]) -> None:
+    names = ("reference", "candidate", "score", "system")
+    kept = ({name: row[name] for name in names if name in row} for row in rows)
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+
+
+if __name__ == "__main__":
+    typer.run(main)

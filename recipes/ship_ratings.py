@@ -1,0 +1,63 @@
+"""Ratings that the embedded checkpoint is trained on: those of WMT 2015-17, and the less noisy of 2018.
+
+    python recipes/ship_ratings.py --wmt2018 WMT2018 --number 12000 --output ratings.jsonl
+
+WMT2018 is what `bleurt-repro data wmt --config-name 2018` wrote. Ratings of 2018 mostly rest on one judgement; taken are
+those of at least two, evenly over the language pairs, means where several systems gave the same candidate. They are
+shrunk towards 0 and cut, since a mean of two judgements strays further than the means of fifteen before 2018.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+from bleurt_repro.metric.files.writing import write_text
+
+LEAST_JUDGEMENTS = 2
+SHRINKAGE = 0.7  # brings their deviation (0.80) to that of the ratings of 2015-17 (0.59)
+MOST = 1.5
+
+
+def main(
+    wmt2018: Annotated[Path, typer.Option(help="Folder with train.jsonl and test.jsonl.")],
+    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    held_out: Annotated[Path | None, typer.Option(help="JSONL file for those of 2018 with other references.")] = None,
+    number: Annotated[int, typer.Option(help="How many ratings of 2018 to take.")] = 12_000,
+    seed: Annotated[int, typer.Option(help="Of which are taken.")] = 0,
+) -> None:
+    """Write all ratings of 2015-17 in the folder's train.jsonl, then those of 2018."""
+    ratings_of_2018 = rating_records(wmt2018 / "test.jsonl")
+    same: dict[tuple[str, str, str], list[dict]] = defaultdict(list)
+    for row in ratings_of_2018:
+        if (row["n_annotations"] or 0) >= LEAST_JUDGEMENTS:
+            same[row["lp"], row["reference"], row["candidate"]].append(row)
+    by_pair: dict[str, list[dict]] = defaultdict(list)
+    for (lp, _, _), rows in same.items():
+        score = SHRINKAGE * float(np.mean([row["score"] for row in rows]))
+        by_pair[lp].append({**rows[0], "score": round(float(np.clip(score, -MOST, MOST)), 6)})
+    random = np.random.default_rng(seed)
+    taken: list[dict] = []
+    for i, (_, rows) in enumerate(sorted(by_pair.items(), key=lambda item: len(item[1]))):
+        wanted = (number - len(taken)) // (len(by_pair) - i)
+        taken += [rows[j] for j in sorted(random.permutation(len(rows))[:wanted])]
+    train = rating_records(wmt2018 / "train.jsonl")
+    _write(output, [*train, *taken])
+    if held_out is not None:
+        seen = {row["reference"] for row in taken}
+        _write(held_out, [row for row in ratings_of_2018 if row["reference"] not in seen])
+    typer.echo(f"{len(train):,} ratings of 2015-17, {len(taken):,} of 2018")
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    typer.run(main)

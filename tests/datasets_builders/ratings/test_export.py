@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from datasets import Features, Value, load_dataset
+
+from bleurt_repro.cli import main
+from bleurt_repro.datasets_builders.ratings.export import export_ratings, write_splits
+
+FEATURES = Features({"candidate": Value("string"), "score": Value("float64")})
+SPLITS = {"train": [{"candidate": "\u00fc\u2028x", "score": None}], "test": [{"score": 0.5, "candidate": "b"}] * 3}
+
+
+def rating(year, segment, **more):
+    texts = {"source": f"Satz {segment} {year}", "reference": f"Sentence {segment} {year}", "candidate": "A phrase"}
+    return {"year": year, "lp": "de-en", "segment_id": segment, "system": f"S{segment}", **texts, "score": 0.5, **more}
+
+
+def write(path, records):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_folder_opens_as_a_dataset(tmp_path, form):
+    folder = tmp_path / "new" / "ratings"
+    assert write_splits(SPLITS, FEATURES, folder, form) == {"train": 1, "test": 3}
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", f"test.{form}", f"train.{form}"]
+    dataset = load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    assert {name: part.features for name, part in dataset.items()} == {"train": FEATURES, "test": FEATURES}
+    assert {name: part.to_list() for name, part in dataset.items()} == {
+        "train": [{"candidate": "\u00fc\u2028x", "score": None}],
+        "test": [{"candidate": "b", "score": 0.5}] * 3,
+    }
+
+
+def test_two_folders_of_one_name_are_two_data_sets(tmp_path):
+    """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
+    found = []
+    for place, splits in (("a", SPLITS), ("b", {"train": SPLITS["test"]})):
+        write_splits(splits, FEATURES, tmp_path / place / "ratings")
+        found.append(load_dataset(str(tmp_path / place / "ratings"), cache_dir=str(tmp_path / "cache"))["train"])
+    assert [len(part) for part in found] == [1, 3]
+
+
+def test_columns_stand_in_order_and_text_as_it_is(tmp_path):
+    write_splits({"test": SPLITS["test"][:1], "train": SPLITS["train"]}, FEATURES, tmp_path)
+    assert (tmp_path / "test.jsonl").read_bytes() == b'{"candidate": "b", "score": 0.5}\n'
+    assert (tmp_path / "train.jsonl").read_text() == '{"candidate": "\u00fc\u2028x", "score": null}\n'
+
+
+def test_splits_of_another_set_are_not_left_beside_it(tmp_path):
+    write_splits(SPLITS, FEATURES, tmp_path)
+    write_splits(SPLITS, FEATURES, tmp_path)
+    with pytest.raises(ValueError, match="holds test.jsonl of another set"):
+        write_splits({"train": SPLITS["train"]}, FEATURES, tmp_path)
+    with pytest.raises(ValueError, match=r"holds test.jsonl, train.jsonl of another set"):
+        write_splits(SPLITS, FEATURES, tmp_path, "parquet")
+    with pytest.raises(ValueError, match="must be jsonl or parquet, found 'csv'"):
+        write_splits(SPLITS, FEATURES, tmp_path, "csv")
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path):
+    with pytest.raises(KeyError):
+        write_splits({"train": [{"candidate": "a"}]}, FEATURES, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ratings_of_ones_own_are_split(tmp_path):
+    path = write(tmp_path / "mine.jsonl", [rating(2018, n // 2, segment_id=f"doc:{n}") for n in range(20)])
+    assert export_ratings(path, tmp_path / "out", validation_ratio=0.2) == {"train": 16, "validation": 4}
+    dataset = load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert not set(dataset["train"]["reference"]) & set(dataset["validation"]["reference"])
+    assert dataset["train"].features["segment_id"].dtype == "string"
+    assert export_ratings(path, tmp_path / "all", validation_ratio=0) == {"train": 20}
+
+
+def test_the_command_writes_wmt_ratings_and_ranks(tmp_path, capsys):
+    ratings = [rating(year, n, raw_score=10.0 * n) for year in (2015, 2016) for n in range(10)]
+    data = str(write(tmp_path / "wmt" / "a.jsonl", ratings).parent)
+    main_without_exit(["data", "wmt", "--config-name", "2016", "--data-dir", data, "--output", str(tmp_path / "out")])
+    assert capsys.readouterr().out == "train: 9 records\nvalidation: 1 records\ntest: 10 records\n"
+    row = json.loads((tmp_path / "out" / "test.jsonl").read_text().splitlines()[3])
+    assert row == {**rating(2016, 3, raw_score=30.0), "n_annotations": None}
+
+    write(tmp_path / "wmt" / "a.jsonl", [{**row, "segment_id": 1} for row in ratings])
+    options = [
+        "--config-name",
+        "2016",
+        "--data-dir",
+        data,
+        "--output",
+        str(tmp_path / "ranks"),
+        "--min-difference",
+        "70",
+    ]
+    main_without_exit(["data", "relative-ranks", *options])
+    assert capsys.readouterr().out == "test: 6 records\n"
+
+
+def test_the_command_writes_ratings_of_ones_own(tmp_path, capsys):
+    path = write(tmp_path / "mine.jsonl", [rating(2018, n) for n in range(10)])
+    main_without_exit(
+        ["data", "ratings", "--input", str(path), "--output", str(tmp_path / "out"), "--format", "parquet"]
+    )
+    assert capsys.readouterr().out == "train: 9 records\nvalidation: 1 records\n"
+    write(path, [rating(2018, 1, score="high")])
+    with pytest.raises(SystemExit) as exit:
+        main(["data", "ratings", "--input", str(path), "--output", str(tmp_path / "out")])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err == (
+        f"bleurt-repro: error: {path}: 1 bad record(s): line 1: score must be a number, found 'high'\n"
+    )
+
+
+def test_the_command_writes_webnlg_ratings(shared_data, tmp_path, capsys):
+    options = ["--data-dir", str(shared_data / "webnlg"), "--output", str(tmp_path / "out")]
+    main_without_exit(["data", "webnlg", *options, "--config-name", "by_system", "--training-systems", "2"])
+    assert capsys.readouterr().out == "train: 402 records\nvalidation: 44 records\ntest: 1,561 records\n"
+
+
+def main_without_exit(arguments):
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 0

@@ -1,0 +1,94 @@
+"""After training: the card of the run, and its publication with --push_to_hub."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bleurt_repro.cli import main
+from bleurt_repro.hub_cards.cards import stages_of
+from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+from bleurt_repro.training.finetune import main as script_main
+from tests.conftest import make_tiny_scorer
+from tests.loopback_hub import Fault
+from tests.loopback_hub.fixture import hub, waits  # noqa: F401
+from tests.training.test_finetune import QUICK, options, ratings  # noqa: F401
+
+FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
+PUSH = {"--push_to_hub": "true", "--hub_model_id": "org/mine"}
+
+
+@pytest.fixture
+def start(tmp_path):
+    return make_tiny_scorer(tmp_path / "start", spread=0.05)
+
+
+def finetune(*groups):
+    """Run the command; give what it ended with."""
+    with pytest.raises(SystemExit) as stop:
+        main(["finetune", *options(*groups)])
+    return stop.value.code or 0
+
+
+def test_a_run_leaves_a_card_of_its_own_figures(ratings, start, tmp_path):  # noqa: F811
+    assert finetune({"--model": str(start)}, ratings, FEW) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "**Fine-tuning**, from `start`: 256 ratings" in card
+    assert f"best validation kendall tau {results['best']['value']:.3f} at step {results['best']['step']}" in card
+    assert results["data"]["files"][0]["sha256"] in card
+    assert "Not measured." in card and str(tmp_path) not in card
+    # A second run starts from the first, and its card tells of both.
+    again = {**ratings, "--output_dir": str(tmp_path / "again")}
+    assert finetune({"--model": str(tmp_path / "out")}, again, FEW) == 0
+    card = (tmp_path / "again" / "README.md").read_text()
+    assert "1. **Fine-tuning**, from `start`" in card and "2. **Fine-tuning**, from `out`" in card
+    # Its command is one that the script can read, and gives the settings again.
+    (stage,) = stages_of(results)
+    settings, args = parse_config((RatingArguments, FinetuningArguments), stage["command"].split()[2:])
+    assert (settings.train_file, args.max_steps, args.learning_rate) == ("train.jsonl", 4, 3e-3)
+
+
+def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_path, capsys):  # noqa: F811
+    assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 0
+    _, files = hub.store.files("model", "org/mine", "main")
+    assert sorted(files) == [
+        "README.md", "checksums.json", "config.json", "curves.png", "model.safetensors", "results.json", "tokenizer.json",
+        "tokenizer_config.json",
+    ]  # fmt: skip
+    assert hub.store.messages("model", "org/mine")[1:] == ["Upload out with bleurt_repro 0.1.0"]
+    card = hub.store.content(files["README.md"].etag).decode()
+    assert 'evaluate.load("bleurt_repro", "org/mine")' in card
+    assert f"{hub.url}/org/mine/commit/" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["publish", "model", str(tmp_path / "out"), "--repo-id", "org/mine"])
+    assert "nothing has changed: no new commit" in capsys.readouterr().out
+
+
+def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_path, monkeypatch, capsys):  # noqa: F811
+    assert finetune({"--model": str(start)}, ratings, FEW, {"--push_to_hub": "true"}) == 2
+    assert "--push_to_hub needs --hub_model_id ORG/NAME" in capsys.readouterr().err
+    assert finetune({"--model": str(start)}, ratings, FEW, PUSH, {"--hub_token": "hf_secret"}) == 2
+    error = capsys.readouterr().err
+    assert "a token is no setting of a run: log in" in error and "hf_secret" not in error
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
+    assert "the Hub refused the token (401)" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tmp_path, capsys):  # noqa: F811
+    hub.faults.add(Fault("POST .*/commit/", times=10**6))
+    assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
+    out = tmp_path / "out"
+    error = capsys.readouterr().err
+    assert f"the checkpoint lies whole in {out}: `bleurt-repro publish model {out} --repo-id org/mine`" in error
+    assert (out / "README.md").is_file()
+
+
+def test_the_script_itself_does_not_push(ratings, start, tmp_path):  # noqa: F811
+    with pytest.raises(ValueError, match="--push_to_hub is for the command line: `bleurt-repro finetune"):
+        script_main(options({"--model": str(start)}, ratings, FEW, PUSH))
+    assert not (tmp_path / "out" / "results.json").exists()

@@ -1,0 +1,205 @@
+"""Files of any size: windows, shards, a kill in the middle, and what lies beside the output."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.bulk import score_files as module
+from bleurt_repro.metric.bulk.score_files import score_files
+
+WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
+COUNT = 50
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Pairs as a JSONL file and as lists; every third has two references."""
+    rows = []
+    for n in range(COUNT):
+        references = [" ".join(WORDS[n % 7 :]), "good bye"][: 1 + (n % 3 == 0)]
+        rows.append({"references": references, "candidate": " ".join(WORDS[: n % 13])})
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"references": [row["references"] for row in rows], "candidates": [row["candidate"] for row in rows]}
+
+
+@pytest.fixture
+def score(tmp_path, tiny_scorer, pairs, monkeypatch):
+    monkeypatch.setitem(module.WINDOWS, "cpu", 8)
+
+    def call(output="scores.txt", **options):
+        given = {"references": None, "candidates": None, "sources": None, "pairs": str(tmp_path / "pairs.jsonl")}
+        settings = {"as_json": False, "aggregate": "max", "scorer_options": {"checkpoint": str(tiny_scorer)}}
+        score_files(**{**given, **settings, "output": str(tmp_path / output), **options})
+        return tmp_path / output
+
+    return call
+
+
+@pytest.fixture
+def expected(tiny_scorer, pairs):
+    return BleurtScorer(str(tiny_scorer), device="cpu").score(**pairs)
+
+
+def read(path) -> list[float]:
+    return [float(line) for line in path.read_text().splitlines()]
+
+
+def test_windows_keep_order_and_leave_nothing_beside_the_output(score, expected, tmp_path):
+    assert read(score()) == pytest.approx(expected, abs=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith((".", "s"))) == ["scores.txt"]
+    result = json.loads(score("scores.json", as_json=True).read_text())
+    assert result["scores"] == pytest.approx(expected, abs=1e-5)
+    assert result["mean_score"] == pytest.approx(sum(expected) / COUNT, abs=1e-5)
+
+
+def test_truncated_pairs_of_all_windows_are_counted_once(score, tmp_path):
+    rows = [{"reference": "cat " * (100 if n % 10 == 0 else 1), "candidate": "cat"} for n in range(30)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(UserWarning, match="3 of 30 pairs were longer than the 64 tokens") as said:
+        score()
+    assert len(said) == 1
+
+
+def test_shards_together_are_the_whole(score, expected, tmp_path):
+    for index in (0, 1, 2):
+        score(num_shards=3, shard_index=index)
+    parts = [tmp_path / f"scores-{index:05d}-of-00003.txt" for index in range(3)]
+    assert [len(read(part)) for part in parts] == [16, 17, 17]
+    assert sum(map(read, parts), []) == pytest.approx(expected, abs=1e-5)
+
+
+def test_torchrun_names_the_shard(score, expected, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    score()
+    assert read(tmp_path / "scores-00001-of-00002.txt") == pytest.approx(expected[25:], abs=1e-5)
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(score, tmp_path, monkeypatch, tiny_scorer):
+    whole = score("whole.txt").read_bytes()
+    calls, compute = [], BleurtScorer.compute_quietly
+
+    def dies(self, **texts):
+        calls.append(len(texts["candidates"]))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return compute(self, **texts)
+
+    monkeypatch.setattr(BleurtScorer, "compute_quietly", dies)
+    with pytest.raises(KeyboardInterrupt):
+        score()
+    assert not (tmp_path / "scores.txt").exists()
+    with (tmp_path / ".scores.txt.partial").open("ab") as file:
+        file.write(b"0.12")  # as if killed within a write
+    with pytest.warns(UserWarning, match=r"going on with the unfinished scores\.txt after 24 records"):
+        assert score().read_bytes() == whole
+    assert sum(calls) == COUNT + 8
+    monkeypatch.setattr(BleurtScorer, "compute_quietly", compute)
+
+
+@pytest.mark.parametrize("change", ["input", "aggregate"])
+def test_another_run_does_not_go_on_with_it(score, tmp_path, monkeypatch, change):
+    compute = BleurtScorer.compute_quietly
+    done = []
+    monkeypatch.setattr(
+        BleurtScorer,
+        "compute_quietly",
+        lambda self, **texts: done.append(1) or (compute(self, **texts) if len(done) < 3 else 1 / 0),
+    )
+    with pytest.raises(ZeroDivisionError):
+        score()
+    monkeypatch.setattr(BleurtScorer, "compute_quietly", compute)
+    options = {}
+    if change == "input":
+        lines = (tmp_path / "pairs.jsonl").read_text().splitlines(keepends=True)
+        (tmp_path / "pairs.jsonl").write_text("".join([*lines[:-1], '{"reference": "a", "candidate": "b"}\n']))
+    else:
+        options = {"aggregate": "mean"}
+    with pytest.warns(UserWarning, match="other settings: begun anew"):
+        written = score(**options).read_bytes()
+    assert written == score("again.txt", **options).read_bytes()
+
+
+@pytest.mark.parametrize("damaged", ["lines", "counts", "journal"])
+def test_a_damaged_unfinished_output_is_begun_anew(score, tmp_path, monkeypatch, damaged):
+    whole = score("whole.txt").read_bytes()
+    compute, done = BleurtScorer.compute_quietly, []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            BleurtScorer,
+            "compute_quietly",
+            lambda self, **texts: done.append(1) or (compute(self, **texts) if len(done) < 3 else 1 / 0),
+        )
+        with pytest.raises(ZeroDivisionError):
+            score()
+    if damaged == "lines":
+        lines = (tmp_path / ".scores.txt.partial").read_bytes()
+        (tmp_path / ".scores.txt.partial").write_bytes(lines[:40].translate(bytes.maketrans(b"1", b"2")) + lines[40:])
+    else:
+        journal = (tmp_path / ".scores.txt.partial.json").read_text()
+        changed = journal.replace('"records": 16', '"records": 8') if damaged == "counts" else journal[:-9]
+        (tmp_path / ".scores.txt.partial.json").write_text(changed)
+    with pytest.warns(UserWarning, match=r"the unfinished scores\.txt is damaged: begun anew"):
+        assert score().read_bytes() == whole
+
+
+def test_two_processes_do_not_write_one_output(score, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with (tmp_path / ".scores.txt.partial").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match=r"another process is writing .*scores\.txt"):
+            score()
+
+
+def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_path, tiny_scorer):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = score("whole.txt").read_bytes()
+    code = (
+        "import sys, time; from bleurt_repro.metric.bulk import resumable_output, score_files as s; s.WINDOWS['cpu'] = 8\n"
+        "add = resumable_output.PartialOutput.add\n"
+        "resumable_output.PartialOutput.add = lambda self, *a, **b: (add(self, *a, **b), time.sleep(0.3))\n"
+        "s.score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
+        "  as_json=False, aggregate='max', scorer_options={'checkpoint': sys.argv[3]})"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        str(tmp_path / "pairs.jsonl"),
+        str(tmp_path / "scores.txt"),
+        str(tiny_scorer),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    journal = tmp_path / ".scores.txt.partial.json"
+    deadline = time.monotonic() + 60
+    while not journal.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert journal.exists()
+    with pytest.warns(UserWarning, match="going on with the unfinished"):
+        assert score().read_bytes() == whole
+
+
+def test_scoring_a_file_imports_no_library_that_it_does_not_use(tmp_path, pairs, tiny_scorer):
+    code = (
+        "import sys; from bleurt_repro.metric.bulk.score_files import score_files\n"
+        "score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
+        "  as_json=False, aggregate='max', scorer_options={'checkpoint': sys.argv[3]})\n"
+        "unused = ('datasets', 'evaluate', 'pandas', 'matplotlib', 'sacrebleu', 'onnxruntime', 'gradio')\n"
+        "sys.exit(str([name for name in unused if name in sys.modules] or ''))"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "pairs.jsonl"), str(tmp_path / "scores.txt"), str(tiny_scorer)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.stderr.strip() == ""
+    assert len(read(tmp_path / "scores.txt")) == COUNT

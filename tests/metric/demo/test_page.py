@@ -1,0 +1,216 @@
+"""The running demo, through its own client and through a real browser."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.demo.page import build_page
+from bleurt_repro.metric.demo.serve import serve
+from bleurt_repro.metric.demo.visitor_input import SEGMENTS
+from tests.browser import CHROMIUM, DRIVER, chromium, fill, hosts_asked, open_page, open_tab, resize, wait_for
+from tests.metric.compare.test_compare import REFERENCES, SYSTEMS
+
+MISCHIEF = "<img src=x onerror=document.title='owned'> {{7*7}} ${7*7} **cat**"
+
+
+@pytest.fixture(scope="module")
+def url(tiny_scorer, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("gradio")))
+        page = build_page(str(tiny_scorer), "cpu")
+        yield serve(page, prevent_thread_lock=True, quiet=True)
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def client(url):
+    from gradio_client import Client
+
+    return Client(url, verbose=False)
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_scorer):
+    return BleurtScorer(str(tiny_scorer), device="cpu", progress=False)
+
+
+def test_the_functions_have_names(client):
+    assert set(client.view_api(return_format="dict", print_info=False)["named_endpoints"]) == {"/score", "/compare"}
+
+
+def test_score(client, scorer):
+    result = client.predict("the cat sat\na cat", "the dog sat", api_name="/score")
+    [expected] = scorer.score(references=[["the cat sat", "a cat"]], candidates=["the dog sat"])
+    assert result["score"] == pytest.approx(expected, abs=1e-6)
+    assert [effect["text"] for effect in result["effects"]] == ["the", "dog", "sat"]
+    assert (result["truncated"], result["signature"]) == (False, scorer.signature)
+    assert {"sentbleu", "chrf", "percentile"} <= set(result)
+
+
+def test_compare(client, scorer):
+    result = client.predict(REFERENCES, SYSTEMS["good"], SYSTEMS["bad"], api_name="/compare")
+    for system, name in zip(result["systems"], ("good", "bad"), strict=True):
+        expected = scorer.compute(references=REFERENCES, candidates=SYSTEMS[name]).mean_score
+        assert system["mean"] == pytest.approx(expected, abs=1e-6)
+    assert 0 < result["tests"][0]["p_value"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "function", "message"),
+    [
+        (("", "c"), "/score", "Give a reference and a candidate"),
+        (("r", 3), "/score", "candidate\\[0\\] must be a string"),
+        (("<b>" * 2000, "c"), "/score", "at most 5,000 characters"),
+        ((["r"], ["a"], []), "/compare", "1 references, 1 candidates of A, 0 candidates of B"),
+        ((["<r>", None], ["a", "b"], ["a", "b"]), "/compare", "references\\[1\\] must be a string"),
+        ((["r"] * (SEGMENTS + 1), ["a"], ["b"]), "/compare", "at most 1,000 segments, found 1,001"),
+    ],
+)
+def test_an_error_is_told(client, arguments, function, message):
+    from gradio_client.exceptions import AppError
+
+    with pytest.raises(AppError, match=message):
+        client.predict(*arguments, api_name=function)
+
+
+def test_a_request_that_is_too_large_is_refused_unread(url):
+    connection = http.client.HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.putrequest("POST", "/gradio_api/call/score")
+    connection.putheader("Content-Length", str(17 << 20))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, b"at most 16 MB" in answer.read()) == (413, True)
+
+
+@pytest.mark.parametrize(("size", "status"), [((2 << 20) - 1000, 200), ((2 << 20) + 1000, 413)])
+def test_a_file_that_is_too_large_is_refused(url, size, status):
+    head = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+    connection = http.client.HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.request(
+        "POST",
+        "/gradio_api/upload",
+        head + bytes(size) + b"\r\n--x--\r\n",
+        {"Content-Type": "multipart/form-data; boundary=x"},
+    )
+    assert connection.getresponse().status == status
+
+
+@pytest.fixture(scope="module")
+def browser(url, tmp_path_factory):
+    pytest.importorskip("selenium", reason='a real browser is driven by Selenium: pip install "bleurt-repro[browser]"')
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs Chromium and ChromeDriver (Debian: chromium, chromium-driver)")
+    folder = tmp_path_factory.mktemp("browser")
+    with chromium(folder) as driver:
+        driver.folder = folder
+        yield driver
+
+
+@pytest.fixture
+def page(browser, url):
+    open_page(browser, url)
+    return browser
+
+
+def upload(driver, name: str, path: Path) -> None:
+    driver.find_element("css selector", f"#{name}-file input[type=file]").send_keys(str(path))
+
+
+def test_type_and_score_with_the_keyboard_alone(page, scorer):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    wait_for(page, "#reference textarea").click()
+    keys = ActionChains(page)
+    keys.send_keys("the cat sat", Keys.TAB, "the dog sat", Keys.TAB, Keys.ENTER).perform()
+    shown = wait_for(page, "#pair-result .tile.main b").text
+    [expected] = scorer.score(references=["the cat sat"], candidates=["the dog sat"])
+    assert shown.replace("\u2212", "-") == f"{expected:.2f}"
+    words = [word.text.split("\n")[0] for word in page.find_elements("css selector", "#pair-result .word")]
+    assert words == ["the", "dog", "sat"]
+
+
+def test_text_is_never_run(page):
+    fill(page, "reference", "the cat")
+    fill(page, "candidate", MISCHIEF)
+    wait_for(page, "#score").click()
+    shown = wait_for(page, "#pair-result .effects").text
+    assert all(part in shown for part in ("<", "onerror=document.title='owned", "{", "7*7", "$"))
+    assert not page.find_elements("css selector", "#pair-result img")
+    open_tab(page, "Compare two systems")
+    for name in ("compare-reference", "system-a", "system-b"):
+        fill(page, name, MISCHIEF)
+    wait_for(page, "#compare").click()
+    assert MISCHIEF in wait_for(page, "#segments td:last-child", "onerror").text
+    assert not page.find_elements("css selector", "#segments img")
+    assert page.title == "BLEURT"
+
+
+def test_upload_compare_sort_and_download(page, tmp_path):
+    (tmp_path / "refs.txt").write_text("\n".join(REFERENCES))
+    (tmp_path / "a.csv").write_text("candidate\n" + "\n".join(SYSTEMS["good"]) + "\n")
+    (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"candidate": text}) for text in SYSTEMS["middle"]))
+    open_tab(page, "Compare two systems")
+    for name, file in {"compare-reference": "refs.txt", "system-a": "a.csv", "system-b": "b.jsonl"}.items():
+        upload(page, name, tmp_path / file)
+        wait_for(page, f"#{name}-file", Path(file).stem)
+    wait_for(page, "#compare").click()
+    wait_for(page, "#verdict .verdict", "ahead")
+    assert len(page.find_elements("css selector", "#comparison img")) == 2
+    assert sorted(numbers(page, 0)) == [1, 2, 3]
+    for column, order in ((1, "descending"), (1, "ascending"), (0, "descending")):
+        page.find_elements("css selector", "#segments th button")[column].click()
+        values = numbers(page, column)
+        assert values == sorted(values, reverse=order == "descending")
+    downloads = page.folder / "downloads"
+    for kind in ("csv", "json"):
+        wait_for(page, f"#download-{kind}").click()
+    rows = list(csv.DictReader(downloaded(downloads, "bleurt-comparison.csv").open(newline="")))
+    assert {row["A"] for row in rows} == set(SYSTEMS["good"])
+    written = json.loads(downloaded(downloads, "bleurt-comparison.json").read_text())
+    assert [segment["number"] for segment in written["segments"]] == [int(row["segment"]) for row in rows]
+
+
+def numbers(driver, column: int) -> list[float]:
+    cells = driver.find_elements("css selector", f"#segments tbody td:nth-child({column + 1})")
+    return [float(cell.get_attribute("data-value")) for cell in cells]
+
+
+def downloaded(folder: Path, name: str) -> Path:
+    for _ in range(100):
+        if (folder / name).is_file():
+            return folder / name
+        time.sleep(0.1)
+    raise AssertionError(f"no {name} in {os.listdir(folder) if folder.is_dir() else 'no folder'}")
+
+
+def test_a_bad_file_is_told(page, tmp_path):
+    (tmp_path / "<b>bad.csv").write_text("wrong\nx\n")
+    open_tab(page, "Compare two systems")
+    upload(page, "system-a", tmp_path / "<b>bad.csv")
+    message = wait_for(page, ".toast-body", "expected a header").text
+    assert "'candidate' or 'text', found 'wrong'" in message
+    assert "/" not in message.split("line 1")[0]
+
+
+def test_nothing_is_wider_than_a_phone(page):
+    try:
+        resize(page, 390, 900)
+        for name in ("One pair", "Compare two systems", "About"):
+            open_tab(page, name)
+            time.sleep(0.5)
+            assert page.execute_script("return document.documentElement.scrollWidth") == 390, name
+    finally:
+        resize(page, 1280, 900)
+
+
+def test_the_page_asks_this_machine_only(browser):
+    assert hosts_asked(browser) == {"127.0.0.1"}

@@ -1,0 +1,71 @@
+"""One pair: every figure against its source, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from sacrebleu import sentence_bleu, sentence_chrf
+
+from bleurt_repro.metric.calibration import Calibration
+from bleurt_repro.metric.compare.attribution import attribute
+from bleurt_repro.metric.demo.pair_tab import pair_html, score_pair
+from bleurt_repro.metric.demo.shared_scorer import SharedScorer
+
+
+@pytest.fixture(scope="module")
+def shared(tiny_scorer):
+    return SharedScorer(str(tiny_scorer), "cpu")
+
+
+def test_the_figures_are_those_of_their_sources(shared):
+    pair = score_pair(shared, "the cat sat on the mat\n\na cat", "the cat sat.")
+    references = ["the cat sat on the mat", "a cat"]
+    assert pair.score == pytest.approx(
+        shared.scorer.score(references=[references], candidates=["the cat sat."])[0], abs=1e-6
+    )
+    assert pair.sentbleu == pytest.approx(sentence_bleu("the cat sat.", references).score)
+    assert pair.chrf == pytest.approx(sentence_chrf("the cat sat.", references).score)
+    assert [e.text for e in pair.effects] == [e.text for e in attribute(shared, references, "the cat sat.")]
+    assert (pair.truncated, pair.signature) == (False, shared.scorer.signature)
+
+
+def test_a_percentile_is_shown_where_there_is_a_calibration(shared, monkeypatch):
+    pair = score_pair(shared, "a cat", "the cat")
+    assert pair.percentile is None and "percentile" not in pair_html(pair, 64)
+    calibration = Calibration((pair.score - 1, pair.score + 1), (20.0, 60.0), {})
+    monkeypatch.setattr(shared.scorer, "calibration", calibration)
+    pair = score_pair(shared, "a cat", "the cat")
+    assert pair.percentile == pytest.approx(40, abs=1e-3)
+    assert "<b>40</b><span>percentile of human ratings</span>" in pair_html(pair, 64)
+
+
+def test_a_long_pair_is_said_to_be_cut(shared):
+    pair = score_pair(shared, "the cat " * 60, "the cat")
+    assert pair.truncated
+    assert "longer than the 64 tokens" in pair_html(pair, 64)
+
+
+def test_the_page_shows_the_pair_and_escapes_it(shared):
+    pair = score_pair(shared, "a cat", "<script>alert(1)</script> cat")
+    html = pair_html(pair, 64)
+    assert "<script" not in html and "&lt;" in html
+    assert f"{pair.score:.2f}".replace("-", "\u2212") in html and f"{pair.chrf:.1f}" in html
+    assert "longer than" not in html
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "message"),
+    [
+        ("", "a cat", "give a reference and a candidate"),
+        ("a cat", " \n", "give a reference and a candidate"),
+        ("r\n" * 9, "a cat", "at most 8 references"),
+    ],
+)
+def test_what_cannot_be_scored(shared, reference, candidate, message):
+    with pytest.raises(ValueError, match=message):
+        score_pair(shared, reference, candidate)
+
+
+def test_a_checkpoint_that_reads_sources(tiny_source_scorer):
+    shared = SharedScorer(str(tiny_source_scorer), "cpu")
+    one, other = (score_pair(shared, "a cat", "the cat", source) for source in ("un chat", "il pleut"))
+    assert one.score != pytest.approx(other.score)

@@ -1,0 +1,170 @@
+"""The packed forward pass: the model's own scores, whatever the shape of model and batch."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    RemBertConfig,
+    RemBertForSequenceClassification,
+    XLMRobertaConfig,
+    XLMRobertaForSequenceClassification,
+)
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.forward import packed as packed_forward
+from bleurt_repro.metric.forward.encoding import Encoded
+from bleurt_repro.metric.forward.packed import PackedForward, can_pack, few_sizes
+from bleurt_repro.metric.forward.plain import PlainForward
+
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 48,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.3,
+    "num_labels": 1,
+}
+
+
+def bert(layers: int = 3, **settings) -> BertForSequenceClassification:
+    torch.manual_seed(1)
+    return BertForSequenceClassification(BertConfig(num_hidden_layers=layers, **SIZES | settings)).eval()
+
+
+def rembert(**settings) -> RemBertForSequenceClassification:
+    torch.manual_seed(2)
+    config = RemBertConfig(num_hidden_layers=3, input_embedding_size=16, output_embedding_size=16, **SIZES | settings)
+    return RemBertForSequenceClassification(config).eval()
+
+
+def inputs(*lengths: int) -> list[Encoded]:
+    rng = random.Random(0)
+    ids = [[rng.randrange(1, 50) for _ in range(length)] for length in lengths]
+    return [Encoded(own, [int(2 * i > len(own)) for i in range(len(own))], False) for own in ids]
+
+
+def both(model, pairs: list[Encoded]) -> tuple[torch.Tensor, torch.Tensor]:
+    with torch.inference_mode():
+        return PackedForward(model)(pairs), PlainForward(model, 0)(pairs)
+
+
+LENGTHS = {
+    "one": [9],
+    "equal": [12] * 5,
+    "falling": [60, 31, 31, 30, 7, 7, 3],
+    "mixed": [3, 64, 3, 64, 17],
+    "shortest": [2],
+}
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("make", [bert, rembert])
+def test_the_scores_are_those_of_the_model(make, lengths):
+    packed, plain = both(make(), inputs(*lengths))
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+    assert len(lengths) == 1 or packed.std() > 0.01  # the model tells its inputs apart
+
+
+@pytest.mark.parametrize("gelu", sorted(packed_forward.GELUS))
+@pytest.mark.parametrize("layers", [1, 2])
+def test_every_gelu_is_the_models(gelu, layers):
+    packed, plain = both(bert(layers, hidden_act=gelu), inputs(9, 9, 5))
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("make", [bert, rembert])
+def test_weights_may_be_read_where_they_are(make, monkeypatch):
+    monkeypatch.setattr(packed_forward, "LAID_OUT_BYTES", 0)
+    packed, plain = both(make(hidden_act="gelu_new"), inputs(9, 9, 5))
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+
+
+def test_half_precision_is_near():
+    model = bert(initializer_range=0.1).to(torch.bfloat16)
+    assert can_pack(model)
+    packed, plain = both(model, inputs(30, 30, 9))
+    assert packed.dtype == torch.float32
+    torch.testing.assert_close(packed, plain, atol=0.05, rtol=0)
+
+
+def test_changed_weights_are_noticed():
+    model = bert()
+    packed = PackedForward(model)
+    assert packed.is_current(model)
+    assert not packed.is_current(copy.deepcopy(model))
+    with torch.no_grad():
+        model.classifier.bias.add_(1)
+    assert not packed.is_current(model)
+
+
+OTHERS = {
+    "two labels": lambda: bert(num_labels=2),
+    "relu": lambda: bert(hidden_act="relu"),
+    "decoder": lambda: bert(is_decoder=True),
+    "float16": lambda: bert().half(),
+    "elsewhere": lambda: bert().to("meta"),
+    "subclass": lambda: type("Other", (BertForSequenceClassification,), {})(BertConfig(num_hidden_layers=1, **SIZES)),
+    "XLM-R": lambda: XLMRobertaForSequenceClassification(XLMRobertaConfig(num_hidden_layers=1, **SIZES)),
+    "DistilBERT": lambda: DistilBertForSequenceClassification(
+        DistilBertConfig(vocab_size=50, dim=48, n_heads=4, hidden_dim=96, n_layers=1, num_labels=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+def test_other_models_are_left_alone(make):
+    assert not can_pack(make())
+
+
+def test_the_plain_pass_serves_other_models():
+    model = OTHERS["DistilBERT"]().eval()
+    pairs = inputs(9, 4)
+    with torch.inference_mode():
+        expected = [model(input_ids=torch.tensor([pair.ids])).logits.item() for pair in pairs]
+        assert PlainForward(model, 0)(pairs).tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_scorer_packs_what_it_can(tiny_scorer):
+    scorer = BleurtScorer(str(tiny_scorer), device="cpu")
+    texts = {"references": ["the cat sat", "it rains"], "candidates": ["a cat", "good bye"]}
+    before = scorer.score(**texts)
+    assert isinstance(scorer._choose_forward(), PackedForward)
+    assert scorer._choose_forward() is scorer._choose_forward()
+    with torch.no_grad():
+        scorer.model.classifier.bias.add_(1)
+    assert scorer.score(**texts) == pytest.approx([score + 1 for score in before], abs=1e-5)
+    scorer.model.train()
+    assert isinstance(scorer._choose_forward(), PlainForward)
+    assert all(weight.requires_grad for weight in scorer.model.parameters())
+
+
+def test_stored_halves_are_computed_with_in_full():
+    scorer = BleurtScorer(device="cpu")
+    assert scorer.model.config.dtype == torch.float32
+    texts = [f"It rained for {n} days , then the sun came out again ." for n in range(20)] + [
+        "",
+        "Rain .",
+        "so " * 200,
+    ]
+    items = [(text, texts[-1 - i]) for i, text in enumerate(texts)]
+    tokens = scorer._pairs.encoder.tokenize(texts)
+    encoded = [scorer._pairs.encoder.encode([tokens[text] for text in item]) for item in items]
+    packed, plain = both(scorer.model, encoded)
+    assert torch.float32 == packed.dtype
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+
+
+def test_rows_are_of_few_sizes():
+    sizes = [few_sizes(count) for count in range(1, 4097)]
+    assert all(count <= size <= count * 17 / 16 for count, size in enumerate(sizes, start=1))
+    assert sizes[:32] == list(range(1, 33)) and sizes == sorted(sizes)
+    assert len(set(sizes)) == 144

@@ -1,0 +1,96 @@
+"""The embedded checkpoint: its size, its sense of order, its card, and real pairs through each way of scoring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from safetensors import safe_open
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.cli import main
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
+from bleurt_repro.training.experiments.minimal_pairs import TABLES, read_minimal_pairs
+from tests.real_data import wmt_ratings
+
+FOLDER = EMBEDDED_FOLDER / "bleurt-repro-mini"
+REFERENCE = "The cat sat on the mat."
+
+
+@pytest.fixture(scope="module")
+def scorer():
+    return BleurtScorer(device="cpu")
+
+
+def test_it_is_small_and_in_half_precision():
+    weights = FOLDER / "model.safetensors"
+    assert weights.stat().st_size <= 46_000_000
+    with safe_open(weights, "pt") as file:
+        assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F16"}  # noqa: SIM118
+
+
+def test_scores_fall_from_identical_to_unrelated(scorer):
+    candidates = [
+        REFERENCE,
+        "A cat was sitting on the mat.",
+        "The cat did not sit on the mat.",
+        "Stock prices fell sharply on Monday.",
+    ]
+    scores = scorer.score(references=[REFERENCE] * 4, candidates=candidates)
+    assert scores == sorted(scores, reverse=True)
+    assert min(better - worse for better, worse in zip(scores, scores[1:], strict=False)) > 0.02
+
+
+def test_neighbours_change_a_score_by_less_than_1e_5(scorer):
+    texts = [f"{REFERENCE} {'It rained all day. ' * (i % 7)}" for i in range(40)]
+    together = scorer.score(references=[REFERENCE] * 40, candidates=texts)
+    alone = [scorer.score(references=[REFERENCE], candidates=[text])[0] for text in texts]
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_the_card_holds_the_figures_of_the_results(scorer):
+    card = (FOLDER / "README.md").read_text()
+    results = json.loads((Path(__file__).resolve().parents[3] / "docs" / "results" / "wmt18.json").read_text())
+    row = next(row for row in results["rows"] if row["kind"] == "checkpoint")
+    assert scorer.signature.split("|")[1] in row["signature"]  # the hash: measured on these very weights
+    for figures in row["groups"].values():
+        assert f"{100 * figures['kendall_tau']['value']:.1f}" in card
+    assert scorer.signature in card
+
+
+def test_the_readme_shows_this_checkpoints_signature_and_figures(scorer):
+    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
+    assert scorer.signature in readme
+    table = json.loads((Path(__file__).resolve().parents[3] / "docs" / "results" / "wmt18.json").read_text())
+    for row in table["rows"]:
+        assert f"{100 * row['average']['kendall_tau']:.1f}" in readme
+
+
+@pytest.mark.long
+def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_data, tmp_path):
+    rows = [row for row in wmt_ratings(shared_data / "wmt") if row["year"] == 2017]
+    assert len(rows) == 3920
+    with (tmp_path / "pairs.jsonl").open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({"reference": row["reference"], "candidate": row["candidate"]}) + "\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["score", "--pairs", str(tmp_path / "pairs.jsonl"), "--output", str(tmp_path / "scores.txt")])
+    assert not stop.value.code
+    written = [float(line) for line in (tmp_path / "scores.txt").read_text().splitlines()]
+    texts = {"references": [row["reference"] for row in rows], "candidates": [row["candidate"] for row in rows]}
+    assert written == pytest.approx(scorer.score(**texts), abs=1e-6)
+
+
+def test_the_reference_itself_scores_highest(scorer):
+    """Of everyday sentences, too: once copies of those like the templates of `data roles` scored low."""
+    pairs = [pair for path in TABLES.values() for pair in read_minimal_pairs(path)]
+    references = [pair.reference for pair in pairs]
+    itself, better, worse = (
+        scorer.score(references=references, candidates=texts)
+        for texts in (references, [pair.better for pair in pairs], [pair.worse for pair in pairs])
+    )
+    assert min(itself) > 1
+    first = [one > max(others) for one, *others in zip(itself, better, worse, strict=True)]
+    # The encoder has no upper case: candidates that differ in casing alone tie.
+    assert sum(first) / len(first) > 0.95

@@ -1,0 +1,73 @@
+"""Baselines on sentences whose scores can be worked out, and on encoders of random weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bleurt_repro.training.experiments.baselines import (
+    BASELINES,
+    earth_movers_distance,
+    find_baseline,
+    find_wordnet,
+    inverse_frequencies,
+)
+
+REFERENCE = "the cat sat on the mat"
+
+
+@pytest.mark.parametrize(
+    ("name", "candidate", "score"),
+    [
+        ("sentbleu", REFERENCE, 100.0),
+        ("bleu", REFERENCE, 100.0),
+        ("chrf++", REFERENCE, 100.0),
+        ("chrf++", "", 0.0),
+        ("ter", REFERENCE, 0.0),
+        ("ter", "the cat sat on a mat", -100 / 6),  # one of six words
+        ("rouge", REFERENCE, 1.0),
+        ("rouge", "the cat", 0.5),  # precision 1, recall 1/3
+        ("meteor", "", 0.0),
+        ("meteor", REFERENCE, 1 - 0.5 * (1 / 6) ** 3),  # one chunk of six matches
+        ("length_ratio", "the cat sat", 0.5),
+        ("length_ratio", "", 0.0),
+    ],
+)
+def test_scores_by_hand(name, candidate, score):
+    scored = BASELINES[name]([REFERENCE], [candidate])
+    assert scored.scores == pytest.approx([score])
+    assert scored.signature
+
+
+def test_meteor_says_whether_it_had_synonyms():
+    _, stages = find_wordnet()
+    assert f"stages:{stages}" in BASELINES["meteor"]([REFERENCE], [REFERENCE]).signature
+    # "cats" matches "cat" by its stem
+    assert BASELINES["meteor"]([REFERENCE], ["the cats sat on the mat"]).scores[0] > 0.9
+
+
+@pytest.mark.parametrize("name", ["bertscore", "moverscore", "cosine"])
+def test_encoders_prefer_what_is_there(name, tiny_scorer):
+    scored = find_baseline(f"{name}:{tiny_scorer}")([REFERENCE] * 3, [REFERENCE, "it rains dog", ""])
+    same, other, blank = scored.scores
+    assert same == pytest.approx(1.0, abs=1e-5) and other < same and blank == 0
+    assert "layer:2" in scored.signature and "tiny" in scored.signature
+
+
+def test_earth_movers_distance_by_hand():
+    line = np.array([[0.0], [1.0], [3.0]])
+    # 1/2 stays at 0; 1/2 goes from 1 to 3
+    distance = earth_movers_distance(line[:2], np.ones(2), line[[0, 2]], np.array([2.0, 2.0]))
+    assert distance == pytest.approx(1.0)
+    assert earth_movers_distance(line[:1], np.zeros(1), line[2:], np.ones(1)) == pytest.approx(3.0)
+
+
+def test_inverse_frequencies_by_hand():
+    found = inverse_frequencies([[5, 6], [5, 5]])
+    assert found == pytest.approx({5: 0.0, 6: np.log(3 / 2)})
+
+
+@pytest.mark.parametrize("name", ["bleurgh", "bertscore", "bertscore:", "bleu:encoder"])
+def test_unknown_names(name):
+    with pytest.raises(ValueError, match=f"unknown baselines {name}: known are sentbleu, .*cosine:ENCODER"):
+        find_baseline(name)

@@ -1,0 +1,172 @@
+"""The agreement experiment on files whose figures can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from bleurt_repro.cli import app
+from bleurt_repro.training.experiments.agreement import draw_table, run
+from bleurt_repro.training.experiments.metric_rows import Texts, score_with
+from bleurt_repro.training.experiments.rating_tables import read_ratings
+
+REFERENCE = "the cat sat on the mat"
+# chrF++ ranks these from worst to best
+CANDIDATES = ["stock prices fell", "a dog sat", "the cat sat", "the cat sat on the mat"]
+
+
+def write_ratings(path, scores, pairs=("de-en",)):
+    records = [
+        {"lp": lp, "reference": REFERENCE, "candidate": candidate, "score": score}
+        for lp in pairs
+        for candidate, score in zip(CANDIDATES, scores, strict=True)
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    return str(path)
+
+
+def test_tau_by_hand(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 0, 3, 2])  # 4 concordant pairs of 6
+    results = run(output=tmp_path / "out", ratings=ratings, baselines=["chrf++"], resamples=0)
+    (row,) = results["rows"]
+    assert row["groups"]["de-en"]["kendall_tau"] == {"value": pytest.approx(1 / 3), "low": None, "high": None, "n": 4}
+    assert row["signature"].startswith("CHRF|nrefs:1|case:mixed|eff:yes|nc:6|nw:2")
+
+
+def test_groups_count_once_in_the_average(tmp_path):
+    ratings = tmp_path / "ratings.jsonl"
+    one = write_ratings(tmp_path / "a.jsonl", [0, 1, 2, 3])
+    other = write_ratings(tmp_path / "b.jsonl", [3, 2, 1, 0], pairs=("fi-en",))
+    ratings.write_text(open(one).read() + "\n" + open(one).read() + "\n" + open(other).read())
+    row = run(output=tmp_path, ratings=str(ratings), baselines=["chrf++"], resamples=0)["rows"][0]
+    assert [row["groups"][lp]["kendall_tau"]["value"] for lp in ("de-en", "fi-en")] == pytest.approx([1, -1])
+    assert row["average"]["kendall_tau"] == pytest.approx(0)
+
+
+def test_darr_by_hand_with_a_tie_as_discordant(tmp_path):
+    pairs = [(3, 0), (2, 3), (1, 1), (3, 2)]  # right, wrong, tie, right
+    records = [
+        {"reference": REFERENCE, "candidate_better": CANDIDATES[a], "candidate_worse": CANDIDATES[b]} for a, b in pairs
+    ]
+    path = tmp_path / "ranks.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    row = run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"], resamples=0)["rows"][0]
+    assert row["groups"]["all"]["darr"]["value"] == pytest.approx(0)
+
+
+def test_checkpoints_and_baselines_stand_in_one_table(tmp_path, tiny_scorer):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3], pairs=("de-en", "fi-en"))
+    results = run(
+        output=tmp_path / "out",
+        ratings=ratings,
+        checkpoints=[str(tiny_scorer)],
+        baselines=["sentbleu", "bleu"],
+        resamples=50,
+    )
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert table == draw_table(results)
+    assert "| sentbleu" in table and "fi-en" in table and "average" in table
+    assert results["rows"][0]["signature"].startswith("checkpoint:tiny|hash:")
+    assert results["data"]["records"] == 8
+
+
+def test_checkpoints_score_in_the_precision_that_is_asked_for(tmp_path, tiny_scorer):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    words = ["experiment", "agreement", "--ratings", ratings, "--checkpoint", str(tiny_scorer), "--resamples", "0"]
+    for dtype in ([], ["--dtype", "bfloat16"]):
+        assert CliRunner().invoke(app, [*words, *dtype, "--output", str(tmp_path / "out")]).exit_code == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "bfloat16" in results["rows"][0]["signature"] and "--dtype bfloat16" in results["command"]
+    assert len(list((tmp_path / "out" / "cells").iterdir())) == 2  # one precision is no cell for the other
+
+
+def test_equal_items_are_scored_once(tiny_scorer, monkeypatch):
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    seen = []
+    compute = BleurtScorer.compute
+    monkeypatch.setattr(
+        BleurtScorer, "compute", lambda self, **columns: seen.append(columns) or compute(self, **columns)
+    )
+    texts = Texts([REFERENCE] * 3, [CANDIDATES[0], CANDIDATES[1], CANDIDATES[0]])
+    scores = score_with(str(tiny_scorer), texts, {})["scores"]
+    assert seen == [{"candidates": CANDIDATES[:2], "references": [REFERENCE] * 2}]
+    assert scores[0] == scores[2] != scores[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baselines": ["chrf++"]}, "either a file of ratings or a file of relative ranks"),
+        ({"ratings": "x", "relative_ranks": "y", "baselines": ["chrf++"]}, "either a file of ratings or"),
+        ({"ratings": "x"}, "name at least one checkpoint or baseline"),
+        ({"ratings": "x", "baselines": ["bleurgh"]}, "unknown baselines bleurgh: known are sentbleu, bleu, chrf"),
+    ],
+)
+def test_what_cannot_be_measured(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        run(output=tmp_path, **options)
+
+
+def test_ratings_without_variance_are_refused(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 1, 1, 1])
+    with pytest.raises(ValueError, match="all 4 ratings of group de-en are 1: without variance"):
+        run(output=tmp_path, ratings=ratings, baselines=["chrf++"])
+
+
+def test_a_file_of_ranks_without_its_columns(tmp_path):
+    path = tmp_path / "ranks.jsonl"
+    path.write_text(json.dumps({"reference": "r", "candidate_better": "b"}))
+    with pytest.raises(
+        ValueError, match=r"ranks\.jsonl has no column candidate_worse; found reference, candidate_better"
+    ):
+        run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"])
+
+
+def test_the_command_line_takes_lists_and_hyphens(tmp_path):
+    records = [
+        {"reference": REFERENCE, "candidate_better": CANDIDATES[a], "candidate_worse": CANDIDATES[b], "topic": topic}
+        for a, b, topic in ((3, 0, "x"), (3, 1, "x"), (2, 3, "y"), (1, 1, "y"))
+    ]
+    (tmp_path / "ranks.jsonl").write_text("\n".join(map(json.dumps, records)))
+    words = ["experiment", "agreement", "--relative-ranks", str(tmp_path / "ranks.jsonl"), "--by", "topic"]
+    words += ["--baselines", "chrf++", "length_ratio", "--resamples", "0", "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "| chrf++       | 100.0 | -100.0 | 0.0       |" in result.output
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["command"].endswith("--baselines chrf++ length_ratio --resamples 0 --output OUT")
+
+
+def test_scores_from_a_file_stand_beside_the_others_and_are_tested_against_them(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    (tmp_path / "scores.txt").write_text("3\n2\n1\n0\n")
+    files = [f"backwards={tmp_path / 'scores.txt'}"]
+    results = run(output=tmp_path / "out", ratings=ratings, baselines=["chrf++"], score_files=files, resamples=20)
+    assert [(row["name"], row["average"]["kendall_tau"]) for row in results["rows"]] == [
+        ("chrf++", pytest.approx(1)), ("backwards", pytest.approx(-1)),
+    ]  # fmt: skip
+    tau, pearson = results["comparisons"]
+    assert (tau["first"], tau["second"], tau["difference"]) == ("chrf++", "backwards", pytest.approx(2))
+    assert pearson["williams"]["de-en"]["t"] > 0
+    assert "chrf++ over backwards" in (tmp_path / "out" / "comparisons.md").read_text()
+
+
+def test_two_rows_of_one_name_are_refused(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="two rows are called bleu"):
+        run(output=tmp_path / "out", ratings=ratings, baselines=["bleu", "bleu"])
+
+
+def test_duplicates_are_averaged_where_asked(tmp_path):
+    path = tmp_path / "ratings.jsonl"
+    scores = [0, 2, 5]
+    records = [{"lp": "de-en", "reference": "r", "candidate": "c", "score": score} for score in scores[:2]]
+    records.append({"lp": "de-en", "reference": "r", "candidate": "d", "score": scores[2]})
+    path.write_text("\n".join(map(json.dumps, records)))
+    table = read_ratings(path, "lp", average_duplicates=True)
+    assert table[["candidate", "score"]].to_numpy().tolist() == [["c", 1.0], ["d", 5.0]]
+    assert len(read_ratings(path, "lp")) == 3

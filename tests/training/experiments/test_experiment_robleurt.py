@@ -1,0 +1,84 @@
+"""RoBLEURT's experiment on tiny models: which rows stand in which table, combination, noise, and going on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bleurt_repro.training.experiments import trained_models as fine_tuning
+from bleurt_repro.training.experiments.robleurt import draw_tables, main
+from tests.tiny_experiments import write_config, write_data
+from tests.tiny_robertas import make_tiny_encoder
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("robleurt")
+    encoder = str(make_tiny_encoder(folder / "xlm-roberta", "xlm-roberta"))
+    words = ["--data", write_data(folder / "data", 2018), "--encoder", encoder, "--finetune", write_config(folder)]
+    words += ["--encoders", f"other={make_tiny_encoder(folder / 'roberta', 'roberta')}", "--baselines", "chrf++"]
+    words += ["--seeds", "1", "2", "--resamples", "5", "--output", str(folder / "out"), "--noisy_share", "0.3"]
+    words += ["--tokens_src", "40", "--tokens_nosrc", "32"]
+    return words, main(words), folder / "out"
+
+
+def test_the_rows_of_each_table(done):
+    _, results, folder = done
+    assert results["tables"] == {
+        "1": ["chrf++", "RoBLEURT"],
+        "2": ["RoBLEURT-NoSrc", "RoBLEURT-Src", "RoBLEURT"],
+        "3": ["RoBLEURT-Src", "RoBLEURT-Src, other"],
+        "5": ["RoBLEURT-Src, full set", "RoBLEURT-Src, noisy removed", "RoBLEURT-Src"],
+    }
+    assert results["measures"] == ["kendall_tau", "darr"]
+    signatures = {row["name"]: row["signature"] for row in results["rows"]}
+    assert "inputs:source+candidate+reference|max_length:40|" in signatures["RoBLEURT-Src"]
+    assert "inputs:candidate+reference|max_length:32|" in signatures["RoBLEURT-NoSrc"]
+    assert (folder / "tables.md").read_text() == draw_tables(results)
+
+
+def test_noise_is_found_and_each_method_trains_on_its_own_ratings(done):
+    _, results, folder = done
+    assert results["denoising"] == {
+        "judges": 4,
+        "share": 0.3,
+        "by_year": {"2018": {"ratings": 60, "noisy": 18, "kept": 60}},
+    }
+    sizes = {}
+    for method in ("mark", "remove", "rescore"):
+        rows = [json.loads(line) for line in (folder / "data" / f"train-{method}.jsonl").read_text().splitlines()]
+        sizes[method] = len(rows)
+        scores = np.array([row["score"] for row in rows])
+        assert (scores.mean(), scores.std()) == pytest.approx((0, 1), abs=1e-9)
+    assert sizes == {"mark": 60, "remove": 42, "rescore": 60}
+    trained = {row["name"]: row["training"][0]["train_ratings"] for row in results["rows"] if "training" in row}
+    assert (trained["RoBLEURT-Src"], trained["RoBLEURT-Src, noisy removed"]) == (60, 42)
+
+
+def test_the_combination_is_of_all_models(done):
+    _, results, _ = done
+    (both,) = [row for row in results["rows"] if row["name"] == "RoBLEURT"]
+    assert len(both["weights"]) == 4 and min(both["weights"]) >= 0 and sum(both["weights"]) == pytest.approx(1)
+    assert results["uncertainty"]["members"] == 4
+    assert -1 <= results["uncertainty"]["pearson_r"] <= 1
+
+
+def test_it_goes_on_from_its_cells(done, monkeypatch):
+    words, results, _ = done
+    monkeypatch.setattr(fine_tuning.FineTuning, "_train", lambda *_: pytest.fail("trained again"))
+    assert main(words) == results
+
+
+def test_what_it_needs(tmp_path):
+    data = write_data(tmp_path / "data")
+    with pytest.raises(ValueError, match="name an --encoder"):
+        main(["--data", data, "--output", str(tmp_path / "out")])
+    lines = [json.loads(line) for line in (tmp_path / "data" / "test.jsonl").read_text().splitlines()]
+    text = "".join(json.dumps({**line, "source": None}) + "\n" for line in lines)
+    (tmp_path / "data" / "test.jsonl").write_text(text)
+    with pytest.raises(ValueError, match="40 of 40 ratings have no source, which RoBLEURT-Src reads"):
+        main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out")])
+    with pytest.raises(ValueError, match="noise must be one of"):
+        main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out"), "--noise", "keep"])

@@ -1,0 +1,66 @@
+"""Averages of weights: by hand, with a record of the members, and only of what fits together."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.signature import content_hash
+from bleurt_repro.training.combine import average_scorers
+from tests.conftest import make_tiny_scorer
+
+
+@pytest.fixture
+def pair(tiny_scorer, tmp_path):
+    """Two scorers whose weights differ by 4 everywhere."""
+    other = shutil.copytree(tiny_scorer, tmp_path / "other")
+    weights = {name: value + 4 for name, value in load_file(tiny_scorer / "model.safetensors").items()}
+    save_file(weights, other / "model.safetensors", metadata={"format": "pt"})
+    (other / "checksums.json").unlink()
+    return tiny_scorer, other
+
+
+@pytest.mark.parametrize(("weights", "shift"), [(None, 2.0), ([3, 1], 1.0), ([0.2, 0.6], 3.0)])
+def test_the_mean_of_weights(pair, tmp_path, weights, shift):
+    average_scorers([str(path) for path in pair], tmp_path / "out", weights)
+    first, mean = (load_file(folder / "model.safetensors") for folder in (pair[0], tmp_path / "out"))
+    for name, value in first.items():
+        torch.testing.assert_close(mean[name], value + shift)
+    assert len(BleurtScorer(str(tmp_path / "out")).score(references=["a"], candidates=["b"])) == 1
+
+
+def test_the_record_names_the_members(pair, tmp_path):
+    (pair[1] / "results.json").write_text('{"steps": 7}')
+    average_scorers([str(path) for path in pair], tmp_path / "out", [3, 1], dtype="float16")
+    members = json.loads((tmp_path / "out" / "results.json").read_text())["average"]
+    assert [(m["checkpoint"], m["weight"], m["training"]) for m in members] == [
+        ("tiny", 0.75, None),
+        ("other", 0.25, {"steps": 7}),
+    ]
+    assert members[1]["hash"] == content_hash(pair[1])
+    assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].dtype == torch.float16
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: make_tiny_scorer(path, max_length=32), "read text differently"),
+        (lambda path: make_tiny_scorer(path, inputs=("candidate", "reference")), "read text differently"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tiny_scorer, tmp_path, make, message):
+    with pytest.raises(ValueError, match=message):
+        average_scorers([str(tiny_scorer), str(make(tmp_path / "x"))], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_numbers(tiny_scorer, tmp_path):
+    with pytest.raises(ValueError, match="at least two checkpoints, found 1"):
+        average_scorers([str(tiny_scorer)], tmp_path / "out")
+    with pytest.raises(ValueError, match="one weight above 0 for each of the 2 checkpoints"):
+        average_scorers([str(tiny_scorer)] * 2, tmp_path / "out", [1, 0])

@@ -1,0 +1,37 @@
+"""What training does with data that it cannot read."""
+
+from __future__ import annotations
+
+import pytest
+from datasets import Dataset
+
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.training.collator import encode_texts
+
+LAYOUT = Layout(inputs=("reference", "candidate"), max_length=64)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"reference": ["a"], "rating": [1.0]}, "the data lack candidate, score; they have reference, rating"),
+        ({"reference": [], "candidate": [], "score": []}, "the data have no rows"),
+    ],
+)
+def test_data_that_cannot_be_read_are_named(columns, message, tiny_scorer):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_scorer)
+    with pytest.raises(ValueError, match=message):
+        encode_texts(Dataset.from_dict(columns), tokenizer, LAYOUT, keep=["score"])
+
+
+def test_texts_are_replaced_by_what_the_model_reads(tiny_scorer):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_scorer)
+    texts = {"reference": ["the cat"], "candidate": ["a dog"], "score": [0.5], "lp": ["de-en"]}
+    row = encode_texts(Dataset.from_dict(texts), tokenizer, LAYOUT, keep=["score"])[0]
+    assert set(row) == {"input_ids", "token_type_ids", "attention_mask", "length", "truncated", "score"}
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == ["[CLS]", "the", "cat", "[SEP]", "a", "dog", "[SEP]"]
+    assert (row["token_type_ids"], row["length"], row["score"]) == ([0, 0, 0, 0, 1, 1, 1], 7, 0.5)

@@ -1,0 +1,90 @@
+"""The search over the weights of the groups of signals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from bleurt_repro.training import finetune
+from bleurt_repro.training.gamma_grid import read_grid
+from bleurt_repro.training.pretrain import main
+from tests.conftest import make_tiny_scorer
+from tests.training.test_finetune import options, ratings  # noqa: F401
+from tests.training.test_pretrain import STEPS, pairs  # noqa: F401
+
+GAMMAS = {"automatic_metrics": [0, 1], "likelihood": [1]}
+TUNING = {"max_steps": 4, "eval_steps": 2, "save_steps": 2, "disable_tqdm": True}
+
+
+def write_grid(path, **changes):
+    path.write_text(yaml.safe_dump({"gammas": GAMMAS, "finetune": {"train_file": "train.jsonl"}} | changes))
+    return str(path)
+
+
+def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeypatch):  # noqa: F811
+    files = {name: ratings[f"--{name}"] for name in ("train_file", "validation_file")}
+    grid = write_grid(tmp_path / "grid.yaml", finetune={**files, **TUNING})
+    start, output = make_tiny_scorer(tmp_path / "start", spread=0.05), tmp_path / "search"
+    words = {"--grid": grid, "--model": str(start), "--pairs": str(pairs), "--output_dir": str(output)}
+    steps = {**STEPS, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
+    tuned, tune = [], finetune.main
+
+    def stop_at_the_second(arguments):
+        tuned.append(arguments)
+        if len(tuned) == 2:
+            raise KeyboardInterrupt
+        tune(arguments)
+
+    monkeypatch.setattr(finetune, "main", stop_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        main(options(words, steps))
+    assert not (output / "grid.json").exists()
+    main(options(words, steps))
+    assert len(tuned) == 3  # the first combination was not tuned again
+
+    cells = json.loads((output / "grid.json").read_text())["cells"]
+    assert [cell["validation"] for cell in cells] == sorted((cell["validation"] for cell in cells), reverse=True)
+    assert {cell["gammas"]["automatic_metrics"] for cell in cells} == {0.0, 1.0}
+    for cell in cells:
+        settings = json.loads((output / cell["folder"] / "pretrained" / "results.json").read_text())["settings"]
+        assert settings["gamma_automatic_metrics"] == cell["gammas"]["automatic_metrics"]
+        best = json.loads((output / cell["folder"] / "finetuned" / "results.json").read_text())["best"]["value"]
+        assert cell["validation"] == best
+    assert (output / "grid.md").read_text().count("\n") == 4
+    assert (output / "grid.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gammas": {"likelihood": []}}, "each with a list of weights"),
+        ({"gammas": {"likelihood": [-1]}}, "weights of likelihood must be numbers of at least 0, found -1"),
+        ({"gammas": {"likelihood": [True]}}, "found True"),
+        ({"finetune": {}}, "train_file among them"),
+        ({"finetune": {"train_file": "a", "output_dir": "b"}}, "must not set output_dir"),
+        ({"more": 1}, "must have the keys gammas and finetune, found finetune, gammas, more"),
+    ],
+)
+def test_a_wrong_grid(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        read_grid(write_grid(tmp_path / "grid.yaml", **changes))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"--resume": "true"}, "leave out --resume"),
+        ({"--gamma_likelihood": "2"}, "leave out --gamma_likelihood"),
+    ],
+)
+def test_options_that_the_grid_sets(tmp_path, words, message):
+    grid = write_grid(tmp_path / "grid.yaml")
+    with pytest.raises(ValueError, match=message):
+        main(options({"--grid": grid, "--model": "m", "--pairs": "p", "--output_dir": str(tmp_path / "o")}, words))
+
+
+def test_no_grid(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_grid(str(tmp_path / "none.yaml"))

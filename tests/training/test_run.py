@@ -1,0 +1,120 @@
+"""Runs: the batch on any number of processes, going on after a kill, and the same losses on two processes as on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from bleurt_repro.training.finetune import main
+from bleurt_repro.training.run import RunArguments, check_output, last_checkpoint
+from tests.conftest import make_tiny_scorer
+from tests.training.test_finetune import options, ratings  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("batch", "per_device", "processes", "accumulated", "share"),
+    [(32, 32, 1, 1, 32), (32, 8, 1, 4, 8), (32, 32, 2, 1, 16), (64, 16, 2, 2, 16), (32, 32, 8, 1, 4)],
+)
+def test_the_batch_of_a_step_is_the_same_for_any_number_of_processes(
+    tmp_path, monkeypatch, batch, per_device, processes, accumulated, share
+):
+    monkeypatch.setattr(RunArguments, "world_size", processes)
+    args = RunArguments(output_dir=str(tmp_path), global_batch_size=batch, per_device_train_batch_size=per_device)
+    assert (args.gradient_accumulation_steps, args.per_device_train_batch_size) == (accumulated, share)
+
+
+def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
+    monkeypatch.setattr(RunArguments, "world_size", 3)
+    with pytest.raises(ValueError, match="global_batch_size 32 cannot be shared by 3 processes"):
+        RunArguments(output_dir=str(tmp_path))
+
+
+def test_a_half_written_checkpoint_is_passed_over(tmp_path):
+    for step, state in ((10, '{"stateful_callbacks": {}}'), (9, '{"stateful_callbacks": {}}'), (20, '{"state')):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
+    (tmp_path / "checkpoint-30").mkdir()
+    assert last_checkpoint(tmp_path) == (tmp_path / "checkpoint-10", 0.0)
+    with pytest.raises(ValueError, match=r"holds a run already \(checkpoint-10\): add --resume"):
+        check_output(RunArguments(output_dir=str(tmp_path)))
+
+
+STEPS = {
+    "--max_steps": "30", "--eval_steps": "10", "--save_steps": "10", "--learning_rate": "1e-3", "--logging_steps": "1",
+    "--global_batch_size": "16", "--disable_tqdm": "true", "--save_total_limit": "5",
+}  # fmt: skip
+
+
+def finetune(words: list[str], *launcher: str) -> subprocess.Popen:
+    command = [sys.executable, *launcher, "-m", "bleurt_repro.training.finetune", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path):  # noqa: F811
+    words = options({"--model": str(tiny_scorer)}, ratings, STEPS)
+    main([*words, "--output_dir", str(tmp_path / "whole")])
+    killed = finetune([*words, "--output_dir", str(tmp_path / "killed")])
+    while not (tmp_path / "killed" / "checkpoint-10" / "trainer_state.json").exists():
+        assert killed.poll() is None, killed.stderr.read()
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "killed" / "results.json").exists()
+    main([*words, "--output_dir", str(tmp_path / "killed"), "--resume"])
+    whole, resumed = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
+    assert all(whole[name].equal(resumed[name]) for name in whole)
+
+
+@pytest.mark.parametrize(
+    "early", [{}, {"--early_stopping": "1", "--learning_rate": "0"}], ids=["last step", "stopped"]
+)
+def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tmp_path, early):  # noqa: F811
+    # Steps that are no whole number of epochs: between two epochs there is nothing to do another step with.
+    few = {"--max_steps": "6", "--eval_steps": "2", "--save_steps": "2"}
+    words = options({"--model": str(tiny_scorer)}, ratings, {**STEPS, **few, **early})
+    main(words)
+    steps = json.loads((tmp_path / "out" / "results.json").read_text())["steps"]
+    assert steps == (4 if early else 6)
+    whole = {name: (tmp_path / "out" / name).read_bytes() for name in ("model.safetensors", "config.json")}
+    for name in (*whole, "results.json"):  # as if it was killed before it wrote its result
+        (tmp_path / "out" / name).unlink()
+    main([*words, "--resume"])
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["steps"] == steps
+    assert whole == {name: (tmp_path / "out" / name).read_bytes() for name in whole}
+
+
+def losses(folder: Path) -> list[float]:
+    history = json.loads((folder / "results.json").read_text())["history"]
+    return [entry["loss"] for entry in history if "loss" in entry]
+
+
+def test_two_processes_learn_as_one(ratings, tmp_path):  # noqa: F811
+    start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
+    words = options(
+        {"--model": str(start)}, ratings, {**STEPS, "--max_steps": "50", "--eval_steps": "50", "--save_steps": "50"}
+    )
+    main([*words, "--output_dir", str(tmp_path / "one")])
+    pair = finetune(
+        [*words, "--output_dir", str(tmp_path / "two")], "-m", "torch.distributed.run", "--nproc_per_node", "2"
+    )
+    assert pair.wait() == 0, pair.stderr.read().decode()[-2000:]
+    assert len(losses(tmp_path / "one")) == 50
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
+
+
+def test_accumulated_batches_learn_as_one(ratings, tmp_path):  # noqa: F811
+    start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
+    words = options({"--model": str(start)}, ratings, {**STEPS, "--max_steps": "10"})
+    main([*words, "--output_dir", str(tmp_path / "one")])
+    main([*words, "--output_dir", str(tmp_path / "four"), "--per_device_train_batch_size", "4"])
+    assert losses(tmp_path / "four") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)

@@ -1,0 +1,58 @@
+"""The Trainer's additions: layer-wise rates, the halt on a loss that is no number."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from transformers import BertConfig, BertForSequenceClassification
+
+from bleurt_repro.training.finetune import main
+from bleurt_repro.training.trainer import layer_groups
+from tests.training.test_finetune import QUICK, options, ratings  # noqa: F401
+
+
+def test_lower_layers_take_smaller_steps():
+    model = BertForSequenceClassification(
+        BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16, num_labels=1)
+    )  # fmt: skip
+    groups = layer_groups(model, rate=1.0, decay=0.5)
+    assert [group["lr"] for group in groups] == [
+        1.0,
+        0.5,
+        0.25,
+        0.125,
+    ]  # head and pooler, layer 1, layer 0, embeddings
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    members = [{names[id(parameter)] for parameter in group["params"]} for group in groups]
+    assert members[0] == {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"}
+    assert all("layer.1" in name for name in members[1]) and all("layer.0" in name for name in members[2])
+    assert all("embeddings" in name for name in members[3])
+    assert sum(map(len, members)) == len(names)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings, tiny_scorer, tmp_path):  # noqa: F811
+    main(
+        options(
+            {"--model": str(tiny_scorer)},
+            ratings,
+            {**QUICK, "--max_steps": "5", "--eval_steps": "5", "--save_steps": "5"},
+        )
+    )
+    saved = (tmp_path / "out" / "checkpoint-5" / "model.safetensors").read_bytes()
+    records = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    for record in records:
+        record["score"] *= 1e30  # its square is no float32
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, records)))
+    with pytest.raises(ValueError, match="the loss became inf at step 6: lower the learning rate"):
+        main(
+            [
+                *options(
+                    {"--model": str(tiny_scorer)},
+                    ratings,
+                    {**QUICK, "--max_steps": "10", "--save_steps": "5", "--eval_steps": "5"},
+                ),
+                "--resume",
+            ]
+        )
+    assert (tmp_path / "out" / "checkpoint-5" / "model.safetensors").read_bytes() == saved

@@ -1,0 +1,210 @@
+"""Plots of results: PNG and SVG, one style, colours that colour-blind readers tell apart, marks that print tells apart.
+
+Markdown tables of measured rows, drawn from results alone.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.training.run import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEADINGS = {"kendall_tau": "Kendall tau", "pearson_r": "Pearson r", "spearman_rho": "Spearman rho", "darr": "daRR"}
+PUBLISHED = "(published)"
+
+
+def draw_table(results: Mapping[str, Any]) -> str:
+    """Draw a table for each measure, times 100, with 95 % intervals: a row a metric; published ones below and marked.
+
+    Args:
+        results: of an experiment that measures rows by group.
+    """
+    parts = []
+    for measure in results["measures"]:
+        sizes = group_sizes(results["rows"], measure)
+        table = {row["name"]: _cells(row, measure, sizes) for row in results["rows"]}
+        for row in results.get("published", []):
+            if measure in row["average"]:
+                table[f"{row['name']} {PUBLISHED}"] = _published_cells(row, measure, sizes)
+        counts = ", ".join(map(str, sizes.values()))
+        parts += [f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {counts})\n", _markdown(table)]
+    if results.get("published"):
+        parts.append(f"Rows marked {PUBLISHED}: {results['published_source']}.\n")
+    parts += _seed_lines(results["rows"])
+    parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in results["rows"]))
+    return "\n".join(parts)
+
+
+def draw_comparisons(results: Mapping[str, Any]) -> str:
+    """Draw the tests of every two rows: a line a pair, the better row first.
+
+    Args:
+        results: of an experiment that measures rows by group.
+    """
+    parts = []
+    for measure in results["measures"]:
+        tests = [test for test in results["comparisons"] if test["measure"] == measure]
+        if not tests:
+            continue
+        table = {f"{test['first']} over {test['second']}": _test_cells(test) for test in tests}
+        parts += [f"**{HEADINGS[measure]}** x 100, average\n", _markdown(table)]
+    notes = f"p: {results['tests']['bootstrap']}.\n"
+    if "pearson_r" in results["measures"]:
+        notes += f"\nWilliams: in how many groups p < 0.05 by {results['tests']['williams']}.\n"
+    return "\n".join([*parts, notes])
+
+
+def group_sizes(rows: Sequence[Mapping[str, Any]], measure: str) -> dict[str, int]:
+    """Give the size of each group that any row has a figure of."""
+    return {
+        group: figures[measure]["n"] for row in rows for group, figures in row["groups"].items() if measure in figures
+    }
+
+
+def percent(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Write a fraction times 100 with one decimal, and its interval if there is one; "-" for None."""
+    if value is None:
+        return "-"
+    shown = f"{100 * value:.1f}"
+    return shown if low is None or high is None else f"{shown} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:
+    cells = {}
+    for group in groups:
+        figure = row["groups"].get(group, {}).get(measure)
+        cells[group] = percent(figure["value"], figure["low"], figure["high"]) if figure else "-"
+    low, high = row.get("average_intervals", {}).get(measure, (None, None))
+    return {**cells, "average": percent(row["average"].get(measure), low, high)}
+
+
+def _published_cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:
+    cells = {group: percent(row["groups"].get(group, {}).get(measure)) for group in groups}
+    return {**cells, "average": percent(row["average"][measure])}
+
+
+def _test_cells(test: Mapping[str, Any]) -> dict[str, str]:
+    cells = {
+        "difference": percent(test["difference"], test["low"], test["high"]),
+        "p": "-" if test["p"] is None else f"{test['p']:.3f}",
+    }
+    if "williams" in test:
+        groups = test["williams"].values()
+        cells["Williams"] = f"{sum(group['p'] < 0.05 for group in groups)} of {len(groups)}"
+    return cells
+
+
+def _seed_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [
+        f"- {row['name']}: {HEADINGS[measure]} {', '.join(percent(value) for value in seeds['values'])}, "
+        f"standard deviation {100 * seeds['deviation']:.2f}\n"
+        for row in rows
+        for measure, seeds in row.get("seeds", {}).items()
+    ]
+    return ["Averages by seed; the tables hold their means:\n" + "".join(lines)] if lines else []
+
+
+def _markdown(table: Mapping[str, Mapping[str, str]]) -> str:
+    import pandas
+
+    return pandas.DataFrame.from_dict(table, orient="index").to_markdown(disable_numparse=True) + "\n"
+
+
+MARKERS = "osD^vPX*"
+LINES = ("-", "--", "-.", ":")
+KINDS = {"model": "trained here", "checkpoint": "checkpoint", "baseline": "baseline", "file": "scores from a file"}
+
+
+def save_plot(figure: Figure, folder: Path, name: str) -> None:
+    """Write `name`.png and `name`.svg; the same figure gives the same bytes."""
+    import matplotlib
+
+    from bleurt_repro.metric.files.writing import write_bytes
+
+    for form in ("png", "svg"):
+        stream = io.BytesIO()
+        with matplotlib.rc_context({"svg.hashsalt": name}):
+            figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
+        write_bytes(folder / f"{name}.{form}", stream.getvalue())
+
+
+def style(i: int) -> dict[str, Any]:
+    """Give colour, mark and line of the i-th series, for `errorbar`."""
+    return {
+        "color": COLOURS[i % len(COLOURS)],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": LINES[i % len(LINES)],
+        "markersize": 5,
+        "linewidth": 1.4,
+        "elinewidth": 0.9,
+        "capsize": 2,
+    }
+
+
+def draw_averages(results: Mapping[str, Any]) -> Figure:
+    """Draw each row's average of each measure with its interval, best on top, and the published ones in hollow marks.
+
+    Args:
+        results: of an experiment that measures rows by group.
+    """
+    from matplotlib.figure import Figure
+
+    measures = results["measures"]
+    names = len(results["rows"]) + len(results.get("published", []))
+    figure = Figure(figsize=(2.0 + 4.0 * len(measures), 1.6 + 0.27 * names), layout="constrained")
+    for place, measure in enumerate(measures, start=1):
+        _draw_measure(figure.add_subplot(1, len(measures), place), results, measure)
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
+    entries = [
+        (row["average"][measure], row["average_intervals"][measure], row["name"], row["kind"])
+        for row in results["rows"]
+        if measure in row["average"]
+    ]
+    entries += [
+        (row["average"][measure], (None, None), f"{row['name']} {PUBLISHED}", "published")
+        for row in results.get("published", [])
+        if measure in row["average"]
+    ]
+    entries.sort(key=lambda entry: entry[0])
+    kinds = [*KINDS, "published"]
+    for place, (value, ends, _, kind) in enumerate(entries):
+        i = kinds.index(kind)
+        axes.errorbar(
+            [100 * value],
+            [place],
+            xerr=error_bars([value], [ends], 100),
+            label=KINDS.get(kind, "published, without interval"),
+            markerfacecolor="white" if kind == "published" else COLOURS[i],
+            **{**style(i), "linestyle": "none"},
+        )
+    axes.set_yticks(range(len(entries)), [entry[2] for entry in entries])
+    axes.set_xlabel(f"{HEADINGS[measure]} x 100, average over {results['by']}\n(95 % interval)")
+    axes.grid(axis="x", alpha=0.3)
+
+
+def error_bars(
+    values: Sequence[float], intervals: Sequence[Sequence[float | None]], scale: float
+) -> list[list[float]]:
+    """Give the lengths below and above each value, as `errorbar` takes them; 0 where there is no interval."""
+    below = [
+        scale * max(v - (v if ends[0] is None else ends[0]), 0.0) for v, ends in zip(values, intervals, strict=True)
+    ]
+    above = [
+        scale * max((v if ends[1] is None else ends[1]) - v, 0.0) for v, ends in zip(values, intervals, strict=True)
+    ]
+    return [below, above]
