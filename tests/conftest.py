@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
+import random
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -30,11 +33,16 @@ os.environ.update(
 with contextlib.suppress(ImportError):
     import triton  # noqa: F401
 
+# after the environment is set: the fixtures of the Hub that answers on this machine
+from tests.loopback_hub.fixture import hub, waits  # noqa: E402, F401
+
 # A busy machine is slow, which is no fault of the code.
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
+# the folder of the `evaluate` module
+SPACE = ROOT / "metric" / "bleurt_repro"
 SHARED_DATA = ROOT.parent / "shared" / "data"
 SHARED_FIXTURES = ROOT.parent / "shared" / "fixtures"
 
@@ -155,3 +163,48 @@ def official_multilingual(tmp_path_factory: pytest.TempPathFactory):
 
     folder = tmp_path_factory.mktemp("official") / "multilingual"
     return folder, make_official_rembert(folder)
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    """Ratings that follow from the text: the share of the reference's words that the candidate has."""
+    rng = random.Random(0)
+    words = "the cat sat on mat it rains dog".split()
+    for name, count in (("train", 256), ("validation", 64)):
+        records = []
+        for _ in range(count):
+            reference = rng.sample(words, 4)
+            candidate = [word if rng.random() < 0.5 else "fell" for word in reference]
+            score = sum(a == b for a, b in zip(reference, candidate, strict=True)) / 4
+            records.append({"reference": " ".join(reference), "candidate": " ".join(candidate), "score": score})
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
+    return {
+        "--train_file": str(tmp_path / "train.jsonl"),
+        "--validation_file": str(tmp_path / "validation.jsonl"),
+        "--output_dir": str(tmp_path / "out"),
+    }
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory, tiny_teachers):
+    """A folder of synthetic pairs made by tiny models; read it, do not change it."""
+    from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
+    from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
+    from tests.tiny_teachers import SENTENCES
+
+    place = tmp_path_factory.mktemp("set")
+    (place / "in.txt").write_text("\n".join(SENTENCES))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=4, segments_per_part=8)
+    make_synthetic_pairs(str(place / "in.txt"), place / "pairs", config.with_options(**tiny_teachers.options()))
+    return place / "pairs"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, whose size the test sets."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("a small file system can be mounted by root only")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)

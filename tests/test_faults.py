@@ -22,8 +22,7 @@ from bleurt_repro.metric.convert.convert import convert
 from bleurt_repro.metric.files.writing import write_bytes
 from bleurt_repro.metric.forward.score_cache import ScoreCache
 from bleurt_repro.training.combine import average_scorers
-from tests.metric.convert.test_bleurt_pytorch import make_port
-from tests.test_full_disk import resize, small_disk  # noqa: F401
+from tests.bleurt_pytorch_ports import make_port
 from tests.tiny_teachers import SENTENCES
 
 FEATURES = Features({"candidate": Value("string")})
@@ -63,7 +62,7 @@ def fill(folder, room: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:going on with")
-def test_scoring_to_a_full_disk_keeps_what_was_scored_and_goes_on(score, small_disk, tmp_path):  # noqa: F811
+def test_scoring_to_a_full_disk_keeps_what_was_scored_and_goes_on(score, small_disk, tmp_path):
     score(tmp_path / "whole.txt")
     fill(small_disk, 8 << 10)
     with pytest.raises(OSError, match=r"No space left on device: '.*scores\.txt") as caught:
@@ -101,7 +100,7 @@ NAMES = ["one file", "splits", "parquet", "average", "conversion", "cache"]
 @pytest.mark.parametrize("name", [*NAMES, pytest.param("graph", marks=pytest.mark.long)])
 def test_a_full_disk_is_named_and_nothing_is_half_written(
     name,
-    small_disk,  # noqa: F811
+    small_disk,
     tiny_scorer,
     port,
     tmp_path,
@@ -121,7 +120,7 @@ def test_a_full_disk_is_named_and_nothing_is_half_written(
 
 
 @pytest.mark.long
-def test_synthetic_pairs_on_a_full_disk_go_on(small_disk, recipe, tmp_path):  # noqa: F811
+def test_synthetic_pairs_on_a_full_disk_go_on(small_disk, recipe, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(SENTENCES[:6]))
     make_synthetic_pairs(str(tmp_path / "text.txt"), tmp_path / "whole", recipe)
     fill(small_disk, 28 << 10)
@@ -136,7 +135,7 @@ def test_synthetic_pairs_on_a_full_disk_go_on(small_disk, recipe, tmp_path):  # 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folder_that_cannot_be_written_is_named(name, small_disk, tiny_scorer, port, tmp_path):  # noqa: F811
+def test_a_folder_that_cannot_be_written_is_named(name, small_disk, tiny_scorer, port, tmp_path):
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     with pytest.raises(OSError, match="new") as caught:
         writers(tmp_path, tiny_scorer, port)[name](small_disk)
@@ -144,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_named(name, small_disk, tiny_scorer,
 
 
 @pytest.mark.parametrize("words", [["score"], ["score", "--json"]])
-def test_the_command_says_so_in_one_line(words, small_disk, pairs, tiny_scorer, capsys):  # noqa: F811
+def test_the_command_says_so_in_one_line(words, small_disk, pairs, tiny_scorer, capsys):
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     with pytest.raises(SystemExit) as stop:
         main([*words, "--pairs", pairs, "--checkpoint", str(tiny_scorer), "--output", str(small_disk / "scores.txt")])

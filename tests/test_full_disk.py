@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import errno
 import shutil
-import subprocess
 
 import pytest
 
 from bleurt_repro.training.finetune import main
 from bleurt_repro.training.run import last_checkpoint, naming_a_full_disk
 from tests.conftest import make_tiny_scorer
-from tests.training.test_finetune import options, ratings  # noqa: F401
+from tests.disks import resize
+from tests.tiny_training import options
 
 STEPS = {"--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disable_tqdm": "true"}
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of its own, whose size the test sets."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True).returncode:
-        pytest.skip("a small file system can be mounted by root only")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def resize(folder, size):
-    subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True)
-
-
-def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):  # noqa: F811
+def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
     words = options({"--model": str(start)}, {**ratings, "--output_dir": str(small_disk)}, STEPS)
     main(words)
@@ -61,7 +46,7 @@ def test_other_errors_stay_what_they_are(tmp_path):
         raise RuntimeError("a bug")
 
 
-def test_going_on_from_a_model_of_another_size(ratings, tmp_path):  # noqa: F811
+def test_going_on_from_a_model_of_another_size(ratings, tmp_path):
     for name, wide in (("start", 32), ("other", 64)):
         make_tiny_scorer(tmp_path / name, spread=0.05, width=wide)
     main(options({"--model": str(tmp_path / "start")}, ratings, STEPS))

@@ -10,10 +10,9 @@ from huggingface_hub import HfApi, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
 from tests.loopback_hub import Fault, LoopbackHub, api
-from tests.loopback_hub.fixture import hub  # noqa: F401
 
 
-def test_long_lists_come_by_pages(hub, monkeypatch):  # noqa: F811
+def test_long_lists_come_by_pages(hub, monkeypatch):
     monkeypatch.setattr(api, "PAGE", 3)
     hub.store.create("dataset", "org/many", private=False)
     names = [f"folder/{n}.txt" for n in range(7)]
@@ -26,7 +25,7 @@ def test_long_lists_come_by_pages(hub, monkeypatch):  # noqa: F811
 @pytest.mark.parametrize(
     ("wanted", "status", "content"), [("bytes=2-4", 206, b"cde"), ("bytes=-2", 206, b"fg"), ("bytes=5-", 206, b"fg")]
 )
-def test_parts_of_files(hub, wanted, status, content):  # noqa: F811
+def test_parts_of_files(hub, wanted, status, content):
     hub.store.create("model", "org/name", private=False)
     hub.store.commit("model", "org/name", "main", "all", {"a.txt": hub.store.keep(b"abcdefg")})
     request = urllib.request.Request(hf_hub_url("org/name", "a.txt", endpoint=hub.url), headers={"Range": wanted})
@@ -38,7 +37,7 @@ def test_parts_of_files(hub, wanted, status, content):  # noqa: F811
         urllib.request.urlopen(request)
 
 
-def test_private_things_are_hidden_and_writing_takes_a_login(hub, monkeypatch):  # noqa: F811
+def test_private_things_are_hidden_and_writing_takes_a_login(hub, monkeypatch):
     HfApi().create_repo("org/hidden", private=True)
     HfApi().create_repo("org/seen")
     monkeypatch.delenv("HF_TOKEN")

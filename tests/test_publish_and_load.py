@@ -13,10 +13,10 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.datasets_builders.ratings.export import write_splits
 from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
-from tests.datasets_builders.ratings.test_wmt_ratings import rating
+from tests.bleurt_pytorch_ports import make_port
 from tests.loopback_hub import TOKEN, LoopbackHub
 from tests.loopback_hub.fixture import run_python
-from tests.metric.convert.test_bleurt_pytorch import make_port
+from tests.tiny_experiments import rating
 
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n\n# scorer\n"
 PAIR = {"references": ["the cat sat on the mat"], "candidates": ["a dog sat"]}

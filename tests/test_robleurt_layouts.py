@@ -194,7 +194,7 @@ def test_records_of_which_some_have_no_reference(tmp_path, capsys):
 def test_reference_free_through_evaluate(scorers):
     import evaluate
 
-    from tests.metric.test_evaluate_module import SPACE
+    from tests.conftest import SPACE
 
     scorer = scorers["reference-free"]
     metric = evaluate.load(str(SPACE), checkpoint=str(scorer.folder))

@@ -50,3 +50,36 @@ def write_data(folder: Path, year: int = 2017) -> str:
         lines = map(json.dumps, make_ratings(count, seed, year))
         (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     return str(folder)
+
+
+REFERENCE = "the cat sat on the mat"
+# chrF++ ranks these from worst to best
+CANDIDATES = ["stock prices fell", "a dog sat", "the cat sat", "the cat sat on the mat"]
+
+
+def write_ratings(path, scores, pairs=("de-en",)):
+    """Write ratings of the same four candidates for each language pair; return the path."""
+    records = [
+        {"lp": lp, "reference": REFERENCE, "candidate": candidate, "score": score}
+        for lp in pairs
+        for candidate, score in zip(CANDIDATES, scores, strict=True)
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    return str(path)
+
+
+def rating(year=2016, segment=1, system="Rosy.1", lp="de-en", **more):
+    """Return a record as `bleurt-repro data wmt` writes it."""
+    base = {
+        "year": year,
+        "lp": lp,
+        "segment_id": segment,
+        "system": system,
+        "source": f"Satz {segment} von {year}",
+        "reference": f"Sentence {segment} of {year}",
+        "candidate": f"Phrase {segment} by {system}",
+        "score": 0.25 * segment,
+        "raw_score": None,
+        "n_annotations": None,
+    }
+    return {**base, **more}

@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from bleurt_repro import BleurtScorer
 from bleurt_repro.hub_cards.cards import draw_model_card
 from bleurt_repro.training.experiments import agreement
-from tests.training.experiments.test_experiment_agreement import write_ratings
+from tests.tiny_experiments import write_ratings
 
 RUN = {
     "data": {"train_ratings": 8543, "validation_ratings": 949},

@@ -11,7 +11,7 @@ from bleurt_repro.datasets_builders.ratings.export import write_splits
 from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES
 from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, is_stub
 from bleurt_repro.hub_cards.publish_folder import draw_card
-from tests.datasets_builders.ratings.test_wmt_ratings import rating
+from tests.tiny_experiments import rating
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from huggingface_hub import HfApi
 from bleurt_repro.hub_cards.publish import Target
 from bleurt_repro.hub_cards.publish_folder import publish_folder
 from tests.loopback_hub import TOKEN, Fault
-from tests.loopback_hub.fixture import hub, waits  # noqa: F401
 
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n\n# scorer\n\npath/to/scorer\n"
 MODEL = Target("model", "org/scorer")
@@ -26,15 +25,15 @@ def folder(tmp_path, tiny_scorer):
     return copy
 
 
-def published(hub, revision="main", kind="model", name="org/scorer"):  # noqa: F811
+def published(hub, revision="main", kind="model", name="org/scorer"):
     return {path: hub.store.content(entry.etag) for path, entry in hub.store.files(kind, name, revision)[1].items()}
 
 
-def commits(hub, revision="main"):  # noqa: F811
+def commits(hub, revision="main"):
     return hub.store.messages("model", "org/scorer", revision)[1:]
 
 
-def test_a_checkpoint_goes_up_in_one_commit_and_not_twice(hub, folder):  # noqa: F811
+def test_a_checkpoint_goes_up_in_one_commit_and_not_twice(hub, folder):
     report = publish_folder(MODEL, folder)
     assert commits(hub) == ["Upload scorer with bleurt_repro 0.1.0"]
     files = published(hub)
@@ -46,7 +45,7 @@ def test_a_checkpoint_goes_up_in_one_commit_and_not_twice(hub, folder):  # noqa:
     assert len(commits(hub)) == 1
 
 
-def test_only_what_changed_is_sent_and_old_weights_go(hub, folder):  # noqa: F811
+def test_only_what_changed_is_sent_and_old_weights_go(hub, folder):
     publish_folder(MODEL, folder)
     HfApi().upload_file(
         path_or_fileobj=b"notes", path_in_repo="NOTES.md", repo_id="org/scorer", commit_message="By hand"
@@ -62,7 +61,7 @@ def test_only_what_changed_is_sent_and_old_weights_go(hub, folder):  # noqa: F81
     assert not [path for _, path in hub.requests if path.startswith("/upload/")]  # its content was there
 
 
-def test_a_branch_and_a_private_repository(hub, folder):  # noqa: F811
+def test_a_branch_and_a_private_repository(hub, folder):
     publish_folder(Target("model", "org/scorer", private=True, revision="dev"), folder)
     assert (len(commits(hub)), len(commits(hub, "dev"))) == (0, 1)
     assert hub.store.read("model", "org/scorer")["private"]
@@ -71,14 +70,14 @@ def test_a_branch_and_a_private_repository(hub, folder):  # noqa: F811
     assert len(commits(hub, "dev")) == 2
 
 
-def test_a_public_repository_is_not_taken_for_a_private_one(hub, folder):  # noqa: F811
+def test_a_public_repository_is_not_taken_for_a_private_one(hub, folder):
     HfApi().create_repo("org/scorer")
     with pytest.raises(ValueError, match="org/scorer is there already and public"):
         publish_folder(Target("model", "org/scorer", private=True), folder)
     assert commits(hub) == []
 
 
-def test_a_pull_request_is_made_once(hub, folder):  # noqa: F811
+def test_a_pull_request_is_made_once(hub, folder):
     proposal = Target("model", "org/scorer", create_pr=True)
     assert publish_folder(proposal, folder).endswith("/org/scorer/discussions/1")
     assert publish_folder(proposal, folder).startswith("nothing has changed: no new commit")
@@ -87,7 +86,7 @@ def test_a_pull_request_is_made_once(hub, folder):  # noqa: F811
     assert commits(hub) == []
 
 
-def test_a_dry_run_asks_the_hub_nothing(hub, folder):  # noqa: F811
+def test_a_dry_run_asks_the_hub_nothing(hub, folder):
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"x")
     report = publish_folder(Target("model", "org/scorer", private=True, create_pr=True), folder, dry_run=True)
@@ -110,7 +109,7 @@ def test_a_dry_run_asks_the_hub_nothing(hub, folder):  # noqa: F811
     ],
     ids=["create", "commit-503", "commit-429", "commit-cut", "commit-lost", "tree-cut", "upload-cut", "preupload"],
 )
-def test_faults_that_pass(hub, waits, folder, fault, said):  # noqa: F811
+def test_faults_that_pass(hub, waits, folder, fault, said):
     hub.faults.add(fault)
     if said:
         with pytest.warns(UserWarning, match=said):
@@ -122,7 +121,7 @@ def test_faults_that_pass(hub, waits, folder, fault, said):  # noqa: F811
     assert sorted(published(hub)) == ALL
 
 
-def test_a_pull_request_whose_answer_was_lost_is_not_made_again(hub, waits, folder):  # noqa: F811
+def test_a_pull_request_whose_answer_was_lost_is_not_made_again(hub, waits, folder):
     hub.faults.add(Fault("POST .*/commit/", "lose"))
     with pytest.warns(UserWarning, match="the connection to the Hub failed"):
         report = publish_folder(Target("model", "org/scorer", create_pr=True), folder)
@@ -131,7 +130,7 @@ def test_a_pull_request_whose_answer_was_lost_is_not_made_again(hub, waits, fold
 
 
 @pytest.mark.parametrize("match", ["POST .*/commit/", "PUT /upload/"])
-def test_an_interrupted_publication_leaves_nothing_by_halves_and_can_be_repeated(hub, waits, folder, match):  # noqa: F811
+def test_an_interrupted_publication_leaves_nothing_by_halves_and_can_be_repeated(hub, waits, folder, match):
     hub.faults.add(Fault(match, "cut", times=10**6))
     with (
         pytest.warns(UserWarning),
@@ -145,13 +144,13 @@ def test_an_interrupted_publication_leaves_nothing_by_halves_and_can_be_repeated
     assert len(commits(hub)) == 1
 
 
-def test_slow_answers_are_waited_for(hub, folder):  # noqa: F811
+def test_slow_answers_are_waited_for(hub, folder):
     hub.faults.add(Fault("POST .*/commit/", "slow", seconds=0.5))
     publish_folder(MODEL, folder)
     assert len(commits(hub)) == 1
 
 
-def test_a_wrong_token_is_refused_and_never_shown(hub, folder, monkeypatch, caplog, capsys):  # noqa: F811
+def test_a_wrong_token_is_refused_and_never_shown(hub, folder, monkeypatch, caplog, capsys):
     wrong = "hf_" + "w" * 34
     monkeypatch.setenv("HF_TOKEN", wrong)
     with caplog.at_level("DEBUG"), pytest.raises(ValueError, match="refused the token .401.: log in with") as error:
@@ -160,7 +159,7 @@ def test_a_wrong_token_is_refused_and_never_shown(hub, folder, monkeypatch, capl
     assert wrong not in str(error.value) + caplog.text + output.out + output.err
 
 
-def test_the_right_token_is_never_shown_either(hub, folder, caplog, capsys):  # noqa: F811
+def test_the_right_token_is_never_shown_either(hub, folder, caplog, capsys):
     with caplog.at_level("DEBUG"):
         report = publish_folder(MODEL, folder)
     output = capsys.readouterr()
@@ -168,7 +167,7 @@ def test_the_right_token_is_never_shown_either(hub, folder, caplog, capsys):  # 
     assert not any(TOKEN.encode() in content for content in published(hub).values())
 
 
-def test_nobody_is_logged_in(hub, folder, monkeypatch):  # noqa: F811
+def test_nobody_is_logged_in(hub, folder, monkeypatch):
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(ValueError, match="nobody is logged in to the Hub: `hf auth login`"):
         publish_folder(MODEL, folder)
@@ -189,7 +188,7 @@ def test_targets_that_are_none(arguments, message):
         Target(*arguments)
 
 
-def test_a_checkpoint_without_a_card_gets_one(hub, folder):  # noqa: F811
+def test_a_checkpoint_without_a_card_gets_one(hub, folder):
     (folder / "README.md").unlink()
     publish_folder(MODEL, folder)
     card = published(hub)["README.md"].decode()
@@ -198,10 +197,10 @@ def test_a_checkpoint_without_a_card_gets_one(hub, folder):  # noqa: F811
     assert "Not measured." in card
 
 
-def test_ratings_get_a_card_of_their_own(hub, tmp_path):  # noqa: F811
+def test_ratings_get_a_card_of_their_own(hub, tmp_path):
     from bleurt_repro.datasets_builders.ratings.export import write_splits
     from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES
-    from tests.datasets_builders.ratings.test_wmt_ratings import rating
+    from tests.tiny_experiments import rating
 
     rows = {"train": [rating(segment=n) for n in range(3)], "test": [rating(year=2017, segment=9)]}
     write_splits(rows, RATING_FEATURES, tmp_path / "ratings")
@@ -212,7 +211,7 @@ def test_ratings_get_a_card_of_their_own(hub, tmp_path):  # noqa: F811
     assert len(files["train.jsonl"].splitlines()) == 3
 
 
-def test_the_space_carries_a_wheel_and_names_it(hub, tmp_path):  # noqa: F811
+def test_the_space_carries_a_wheel_and_names_it(hub, tmp_path):
     publish_folder(Target("space", "org/bleurt_repro"))
     files = published(hub, kind="space", name="org/bleurt_repro")
     assert sorted(files) == [
@@ -226,7 +225,7 @@ def test_the_space_carries_a_wheel_and_names_it(hub, tmp_path):  # noqa: F811
     assert publish_folder(Target("space", "org/bleurt_repro")).startswith("nothing has changed")
 
 
-def test_a_space_with_a_requirement_of_its_own(hub):  # noqa: F811
+def test_a_space_with_a_requirement_of_its_own(hub):
     publish_folder(Target("space", "org/metric", private=True), requirement="bleurt-repro[demo]==0.1.0")
     files = published(hub, kind="space", name="org/metric")
     assert files["requirements.txt"] == b"bleurt-repro[demo]==0.1.0\n"

@@ -13,8 +13,7 @@ from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
 from bleurt_repro.training.finetune import main as script_main
 from tests.conftest import make_tiny_scorer
 from tests.loopback_hub import Fault
-from tests.loopback_hub.fixture import hub, waits  # noqa: F401
-from tests.training.test_finetune import QUICK, options, ratings  # noqa: F401
+from tests.tiny_training import QUICK, options
 
 FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
 PUSH = {"--push_to_hub": "true", "--hub_model_id": "org/mine"}
@@ -32,7 +31,7 @@ def finetune(*groups):
     return stop.value.code or 0
 
 
-def test_a_run_leaves_a_card_of_its_own_figures(ratings, start, tmp_path):  # noqa: F811
+def test_a_run_leaves_a_card_of_its_own_figures(ratings, start, tmp_path):
     assert finetune({"--model": str(start)}, ratings, FEW) == 0
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     card = (tmp_path / "out" / "README.md").read_text()
@@ -51,7 +50,7 @@ def test_a_run_leaves_a_card_of_its_own_figures(ratings, start, tmp_path):  # no
     assert (settings.train_file, args.max_steps, args.learning_rate) == ("train.jsonl", 4, 3e-3)
 
 
-def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_path, capsys):  # noqa: F811
+def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_path, capsys):
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 0
     _, files = hub.store.files("model", "org/mine", "main")
     assert sorted(files) == [
@@ -67,7 +66,7 @@ def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_pat
     assert "nothing has changed: no new commit" in capsys.readouterr().out
 
 
-def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_path, monkeypatch, capsys):
     assert finetune({"--model": str(start)}, ratings, FEW, {"--push_to_hub": "true"}) == 2
     assert "--push_to_hub needs --hub_model_id ORG/NAME" in capsys.readouterr().err
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH, {"--hub_token": "hf_secret"}) == 2
@@ -79,7 +78,7 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tmp_path, capsys):  # noqa: F811
+def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tmp_path, capsys):
     hub.faults.add(Fault("POST .*/commit/", times=10**6))
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
     out = tmp_path / "out"
@@ -88,7 +87,7 @@ def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tm
     assert (out / "README.md").is_file()
 
 
-def test_the_script_itself_does_not_push(ratings, start, tmp_path):  # noqa: F811
+def test_the_script_itself_does_not_push(ratings, start, tmp_path):
     with pytest.raises(ValueError, match="--push_to_hub is for the command line: `bleurt-repro finetune"):
         script_main(options({"--model": str(start)}, ratings, FEW, PUSH))
     assert not (tmp_path / "out" / "results.json").exists()

@@ -124,7 +124,7 @@ def test_a_folder_named_as_the_embedded_checkpoint_is_calibrated_by_its_own_scor
 def test_through_command_line_and_module(calibrated, tmp_path):
     import evaluate
 
-    from tests.metric.test_evaluate_module import SPACE
+    from tests.conftest import SPACE
 
     folder, _ = calibrated
     (tmp_path / "r.txt").write_text("the cat sat\n")

@@ -13,8 +13,8 @@ import evaluate
 import pytest
 
 from bleurt_repro import BleurtScorer, register
+from tests.conftest import SPACE
 
-SPACE = Path(__file__).resolve().parents[2] / "metric" / "bleurt_repro"
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye", "hi"]
 CANDIDATES = ["the cat sat", "the dog rains", "good bye", ""]
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.signature import content_hash
+from bleurt_repro.metric.loading.checksums import content_hash
 from bleurt_repro.training.combine import average_scorers
 from tests.conftest import make_tiny_scorer
 

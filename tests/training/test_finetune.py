@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import warnings
 
 import evaluate
@@ -14,38 +13,8 @@ from safetensors.torch import load_file
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.training.finetune import RatingArguments, main, read_data
-from tests.conftest import make_tiny_scorer
-from tests.metric.test_evaluate_module import SPACE
-
-
-@pytest.fixture
-def ratings(tmp_path):
-    """Ratings that follow from the text: the share of the reference's words that the candidate has."""
-    rng = random.Random(0)
-    words = "the cat sat on mat it rains dog".split()
-    for name, count in (("train", 256), ("validation", 64)):
-        records = []
-        for _ in range(count):
-            reference = rng.sample(words, 4)
-            candidate = [word if rng.random() < 0.5 else "fell" for word in reference]
-            score = sum(a == b for a, b in zip(reference, candidate, strict=True)) / 4
-            records.append({"reference": " ".join(reference), "candidate": " ".join(candidate), "score": score})
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
-    return {
-        "--train_file": str(tmp_path / "train.jsonl"),
-        "--validation_file": str(tmp_path / "validation.jsonl"),
-        "--output_dir": str(tmp_path / "out"),
-    }
-
-
-def options(*groups: dict[str, str]) -> list[str]:
-    return [word for group in groups for pair in group.items() for word in pair]
-
-
-QUICK = {
-    "--max_steps": "120", "--eval_steps": "60", "--save_steps": "60", "--learning_rate": "3e-3",
-    "--per_device_train_batch_size": "16", "--disable_tqdm": "true",
-}  # fmt: skip
+from tests.conftest import SPACE, make_tiny_scorer
+from tests.tiny_training import QUICK, options
 
 
 def test_it_learns_and_the_result_scores(ratings, tmp_path):

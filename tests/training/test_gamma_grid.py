@@ -11,8 +11,7 @@ from bleurt_repro.training import finetune
 from bleurt_repro.training.gamma_grid import read_grid
 from bleurt_repro.training.pretrain import main
 from tests.conftest import make_tiny_scorer
-from tests.training.test_finetune import options, ratings  # noqa: F401
-from tests.training.test_pretrain import STEPS, pairs  # noqa: F401
+from tests.tiny_training import STEPS, options
 
 GAMMAS = {"automatic_metrics": [0, 1], "likelihood": [1]}
 TUNING = {"max_steps": 4, "eval_steps": 2, "save_steps": 2, "disable_tqdm": True}
@@ -23,7 +22,7 @@ def write_grid(path, **changes):
     return str(path)
 
 
-def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeypatch):  # noqa: F811
+def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeypatch):
     files = {name: ratings[f"--{name}"] for name in ("train_file", "validation_file")}
     grid = write_grid(tmp_path / "grid.yaml", finetune={**files, **TUNING})
     start, output = make_tiny_scorer(tmp_path / "start", spread=0.05), tmp_path / "search"

@@ -17,26 +17,12 @@ from bleurt_repro.training.finetune import main as finetune
 from bleurt_repro.training.pretrain import hold_out, main
 from tests.conftest import make_tiny_scorer
 from tests.tiny_teachers import SENTENCES
-from tests.training.test_finetune import QUICK, options, ratings  # noqa: F401
+from tests.tiny_training import QUICK, STEPS, options
 
-
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory, tiny_teachers):
-    place = tmp_path_factory.mktemp("set")
-    (place / "in.txt").write_text("\n".join(SENTENCES))
-    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=4, segments_per_part=8)
-    make_synthetic_pairs(str(place / "in.txt"), place / "pairs", config.with_options(**tiny_teachers.options()))
-    return place / "pairs"
-
-
-STEPS = {
-    "--max_steps": "20", "--eval_steps": "10", "--save_steps": "10", "--logging_steps": "5", "--learning_rate": "1e-3",
-    "--global_batch_size": "8", "--validation_segments": "3", "--disable_tqdm": "true",
-}  # fmt: skip
 SIGNALS = {"bleu", "rouge", "bertscore", "back_translation_likelihood", "entailment", "back_translation_flag"}
 
 
-def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, tiny_scorer, ratings, tmp_path):  # noqa: F811
+def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, tiny_scorer, ratings, tmp_path):
     out = tmp_path / "pretrained"
     main(options({"--model": str(tiny_scorer), "--pairs": str(pairs), "--output_dir": str(out)}, STEPS))
     results = json.loads((out / "results.json").read_text())

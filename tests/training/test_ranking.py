@@ -11,7 +11,7 @@ import torch
 from bleurt_repro.training.finetune import main
 from bleurt_repro.training.losses import ranking_loss
 from tests.conftest import make_tiny_scorer
-from tests.training.test_finetune import QUICK, options, ratings  # noqa: F401
+from tests.tiny_training import QUICK, options
 
 
 def logistic(gap: float) -> float:
@@ -39,7 +39,7 @@ def test_without_the_cut():
     assert loss.item() == pytest.approx(logistic(10.0), abs=1e-6)
 
 
-def test_it_learns_an_order(ratings, tmp_path):  # noqa: F811
+def test_it_learns_an_order(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
     words = {"--model": str(start), "--loss": "ranking", "--ranking_clip": "false"}
     main(options(words, ratings, QUICK))
@@ -51,6 +51,6 @@ def test_it_learns_an_order(ratings, tmp_path):  # noqa: F811
     assert 0.0 < first < math.log(2)
 
 
-def test_an_unknown_loss(ratings, tiny_scorer):  # noqa: F811
+def test_an_unknown_loss(ratings, tiny_scorer):
     with pytest.raises(ValueError, match="loss must be regression or ranking, found 'hinge'"):
         main(options({"--model": str(tiny_scorer), "--loss": "hinge"}, ratings, QUICK))

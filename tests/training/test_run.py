@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from bleurt_repro.training.finetune import main
 from bleurt_repro.training.run import RunArguments, check_output, last_checkpoint
 from tests.conftest import make_tiny_scorer
-from tests.training.test_finetune import options, ratings  # noqa: F401
+from tests.tiny_training import options
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def finetune(words: list[str], *launcher: str) -> subprocess.Popen:
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path):  # noqa: F811
+def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path):
     words = options({"--model": str(tiny_scorer)}, ratings, STEPS)
     main([*words, "--output_dir", str(tmp_path / "whole")])
     killed = finetune([*words, "--output_dir", str(tmp_path / "killed")])
@@ -77,7 +77,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path
 @pytest.mark.parametrize(
     "early", [{}, {"--early_stopping": "1", "--learning_rate": "0"}], ids=["last step", "stopped"]
 )
-def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tmp_path, early):  # noqa: F811
+def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tmp_path, early):
     # Steps that are no whole number of epochs: between two epochs there is nothing to do another step with.
     few = {"--max_steps": "6", "--eval_steps": "2", "--save_steps": "2"}
     words = options({"--model": str(tiny_scorer)}, ratings, {**STEPS, **few, **early})
@@ -98,7 +98,7 @@ def losses(folder: Path) -> list[float]:
     return [entry["loss"] for entry in history if "loss" in entry]
 
 
-def test_two_processes_learn_as_one(ratings, tmp_path):  # noqa: F811
+def test_two_processes_learn_as_one(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     words = options(
         {"--model": str(start)}, ratings, {**STEPS, "--max_steps": "50", "--eval_steps": "50", "--save_steps": "50"}
@@ -112,7 +112,7 @@ def test_two_processes_learn_as_one(ratings, tmp_path):  # noqa: F811
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
 
 
-def test_accumulated_batches_learn_as_one(ratings, tmp_path):  # noqa: F811
+def test_accumulated_batches_learn_as_one(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     words = options({"--model": str(start)}, ratings, {**STEPS, "--max_steps": "10"})
     main([*words, "--output_dir", str(tmp_path / "one")])

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from bleurt_repro.training.finetune import main
 from bleurt_repro.training.trainer import layer_groups
-from tests.training.test_finetune import QUICK, options, ratings  # noqa: F401
+from tests.tiny_training import QUICK, options
 
 
 def test_lower_layers_take_smaller_steps():
@@ -31,7 +31,7 @@ def test_lower_layers_take_smaller_steps():
     assert sum(map(len, members)) == len(names)
 
 
-def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings, tiny_scorer, tmp_path):  # noqa: F811
+def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings, tiny_scorer, tmp_path):
     main(
         options(
             {"--model": str(tiny_scorer)},

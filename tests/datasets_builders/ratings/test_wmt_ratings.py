@@ -12,22 +12,7 @@ from bleurt_repro.datasets_builders.ratings.wmt import (
     split_by_year,
 )
 from tests.real_data import segments, wmt_ratings
-
-
-def rating(year=2016, segment=1, system="Rosy.1", lp="de-en", **more):
-    base = {
-        "year": year,
-        "lp": lp,
-        "segment_id": segment,
-        "system": system,
-        "source": f"Satz {segment} von {year}",
-        "reference": f"Sentence {segment} of {year}",
-        "candidate": f"Phrase {segment} by {system}",
-        "score": 0.25 * segment,
-        "raw_score": None,
-        "n_annotations": None,
-    }
-    return {**base, **more}
+from tests.tiny_experiments import rating
 
 
 def years(*numbers, segments=10):

@@ -12,7 +12,7 @@ from datasets import concatenate_datasets, load_dataset
 from bleurt_repro.datasets_builders.synthetic.builder import SyntheticPairs, join_sets, read_info
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
-from tests.loopback_hub.fixture import hub, run_python  # noqa: F401
+from tests.loopback_hub.fixture import run_python
 from tests.tiny_teachers import SENTENCES
 
 
@@ -109,7 +109,7 @@ def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
     assert builder.record["parts"] == read_info(folder)["parts"]
 
 
-def test_published_pairs_open_by_their_id_and_name_no_folder_of_this_machine(folder, hub, tmp_path):  # noqa: F811
+def test_published_pairs_open_by_their_id_and_name_no_folder_of_this_machine(folder, hub, tmp_path):
     from bleurt_repro.hub_cards.publish import Target
     from bleurt_repro.hub_cards.publish_folder import publish_folder
 

@@ -7,13 +7,7 @@ from sacrebleu import corpus_bleu, corpus_chrf, sentence_bleu
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.compare.compare import compare
-
-REFERENCES = ["the cat sat on the mat", "it rains in the town", "good bye my friend"]
-SYSTEMS = {
-    "good": ["the cat sat on the mat", "it rains in town", "good bye friend"],
-    "bad": ["a dog", "the sun is not out", ""],
-    "middle": ["the cat on a mat", "it rains in the town", "hi there"],
-}
+from tests.three_systems import REFERENCES, SYSTEMS
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from bleurt_repro.cli import main
 from bleurt_repro.metric.compare.compare_files import joined, system_names
-from tests.metric.compare.test_compare import REFERENCES, SYSTEMS
+from tests.three_systems import REFERENCES, SYSTEMS
 
 
 @pytest.fixture

@@ -12,46 +12,10 @@ from safetensors.torch import load_file, save_file
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.convert.bleurt_pytorch import load_bleurt_pytorch
 from bleurt_repro.metric.loading.find import load_checkpoint
-from tests.official_checkpoints import SIZES, expected_scores, make_sentencepiece, make_variables, make_vocabulary
+from tests.bleurt_pytorch_ports import edit_config, make_port
+from tests.official_checkpoints import expected_scores
 
 PAIRS = [("the cat sat on the mat", "a dog ran"), ("it rains", "it rains"), ("", "hello [SEP] there")]
-
-
-def port_name(name):
-    """Name a variable as bleurt-pytorch's own conversion does."""
-    name = name.replace("bert/", "bleurt/", 1).replace("/layer_", "/layer/").replace("/", ".")
-    name = name.replace("embedding_hidden_mapping_in", "embedding_projection")
-    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-    name = name.replace("kernel", "weight").replace("_embeddings", "_embeddings.weight")
-    return f"classifier.{name.removeprefix('dense.')}" if name.startswith("dense.") else name
-
-
-def make_port(folder, embedding=None, **settings):
-    """Write such a checkpoint; give the variables it was made from."""
-    folder.mkdir(parents=True)
-    if embedding:
-        model = make_sentencepiece(folder)
-        size = model.with_suffix(".vocab").read_text(encoding="utf-8").count("\n")
-        model.rename(folder / "spm.model")
-        tokenizer = {"tokenizer_class": "BleurtSPTokenizer", "do_lower_case": False}
-    else:
-        vocabulary = make_vocabulary()
-        size = len(vocabulary)
-        (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
-        tokenizer = {"tokenizer_class": "BleurtTokenizer", "do_lower_case": True}
-    variables = make_variables(size, embedding)
-    weights = {
-        port_name(name): torch.from_numpy(value.T.copy() if name.endswith("/kernel") else value)
-        for name, value in variables.items()
-        if name != "global_step"
-    }
-    weights["bleurt.embeddings.position_ids"] = torch.arange(64).unsqueeze(0)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    config = {"model_type": "bleurt", "architectures": ["BleurtForSequenceClassification"], **SIZES}
-    config |= {"vocab_size": size, "embedding_size": embedding, "layer_norm_eps": 1e-12, "classifier_dropout": None}
-    (folder / "config.json").write_text(json.dumps(config | settings))
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
-    return variables
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +33,6 @@ def multilingual(tmp_path_factory):
 @pytest.fixture
 def copy(english, tmp_path):
     return shutil.copytree(english[0], tmp_path / "copy")
-
-
-def edit_config(folder, **changes):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changes))
 
 
 @pytest.mark.parametrize(

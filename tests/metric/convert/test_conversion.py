@@ -18,8 +18,7 @@ from bleurt_repro.metric.convert.convert import convert
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.loading.find import load_checkpoint
 from bleurt_repro.metric.register import SCRIPT
-from tests.metric.convert.test_bleurt_pytorch import make_port
-from tests.metric.loading.test_official_names import put_into_cache
+from tests.bleurt_pytorch_ports import make_port, put_into_cache
 from tests.official_checkpoints import PAIRS, cut, expected_scores, own_scores, refused
 
 pytest.importorskip("tensorflow", reason="reading official checkpoints takes TensorFlow")

@@ -16,7 +16,7 @@ from bleurt_repro.metric.demo.page import build_page
 from bleurt_repro.metric.demo.serve import serve
 from bleurt_repro.metric.demo.visitor_input import SEGMENTS
 from tests.browser import CHROMIUM, DRIVER, chromium, fill, hosts_asked, open_page, open_tab, resize, wait_for
-from tests.metric.compare.test_compare import REFERENCES, SYSTEMS
+from tests.three_systems import REFERENCES, SYSTEMS
 
 MISCHIEF = "<img src=x onerror=document.title='owned'> {{7*7}} ${7*7} **cat**"
 

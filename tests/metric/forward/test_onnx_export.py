@@ -12,7 +12,7 @@ from transformers import DistilBertConfig, DistilBertForSequenceClassification
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward import onnx as onnx_export
 from bleurt_repro.metric.forward.encoding import Encoded
-from tests.metric.forward.test_packed_forward import SIZES, bert, inputs, rembert
+from tests.tiny_berts import SIZES, bert, inputs, rembert
 
 needs_onnx = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in onnx_export.LIBRARIES), reason="needs the onnx extra"

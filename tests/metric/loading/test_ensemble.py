@@ -142,7 +142,7 @@ def test_on_the_command_line(members, validation, tmp_path, capsys):
 def test_through_evaluate(ensemble):
     import evaluate
 
-    from tests.metric.test_evaluate_module import SPACE
+    from tests.conftest import SPACE
 
     found = evaluate.load(str(SPACE), checkpoint=str(ensemble)).compute(
         predictions=CANDIDATES, references=REFERENCES, return_std=True

@@ -10,13 +10,12 @@ from huggingface_hub import HfApi
 
 from bleurt_repro.metric.loading.hub import download
 from tests.loopback_hub import Fault
-from tests.loopback_hub.fixture import hub, waits  # noqa: F401
 
 WEIGHTS = bytes(range(256)) * 40
 
 
 @pytest.fixture
-def published(hub, tmp_path):  # noqa: F811
+def published(hub, tmp_path):
     """A repository of two commits, the first tagged v1, pushed by the plain client."""
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -57,27 +56,27 @@ def test_a_download_that_differs_from_its_hash_is_not_used(published, file):
     assert (download("org/scorer") / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_a_connection_that_breaks_is_taken_up_where_it_broke(published, waits):  # noqa: F811
+def test_a_connection_that_breaks_is_taken_up_where_it_broke(published, waits):
     published.faults.add(Fault("GET /cdn/", "cut"))
     assert (download("org/scorer") / "model.safetensors").read_bytes() == WEIGHTS
     assert sum("/cdn/" in path for _, path in published.requests) == 2
 
 
-def test_troubles_of_the_hub_pass(published, waits):  # noqa: F811
+def test_troubles_of_the_hub_pass(published, waits):
     published.faults.add(Fault("GET /api/models", times=2, status=503))
     with pytest.warns(UserWarning, match=r"the Hub answered 503; attempt [23] of 4 in [12] seconds"):
         download("org/scorer")
     assert waits == [1, 2]
 
 
-def test_a_hub_that_asks_to_wait_is_obeyed(published, waits):  # noqa: F811
+def test_a_hub_that_asks_to_wait_is_obeyed(published, waits):
     published.faults.add(Fault("GET /api/models", status=429, headers={"Retry-After": "7"}))
     with pytest.warns(UserWarning, match="fewer requests"):
         download("org/scorer")
     assert waits == [7]
 
 
-def test_a_hub_that_stays_in_trouble(published, waits):  # noqa: F811
+def test_a_hub_that_stays_in_trouble(published, waits):
     published.faults.add(Fault("GET /api/models", times=99))
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="cannot be reached: the Hub answered 500"):
         download("org/scorer")

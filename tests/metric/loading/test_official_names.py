@@ -6,31 +6,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.convert.convert import convert
 from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
 from bleurt_repro.metric.loading.hub import HUB_ID
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
-from tests.metric.convert.test_bleurt_pytorch import edit_config, make_port
+from tests.bleurt_pytorch_ports import edit_config, make_port, put_into_cache
 
 NAMES = [f"bleurt-{size}-{length}" for size in ("tiny", "base", "large") for length in (128, 512)]
 NAMES += ["BLEURT-20", "BLEURT-20-D12", "BLEURT-20-D6", "BLEURT-20-D3"]
 WITH_COPY = [name for name in NAMES if OFFICIAL_CHECKPOINTS[name].hub]
 WITHOUT_COPY = [name for name in NAMES if not OFFICIAL_CHECKPOINTS[name].hub]
-
-
-def put_into_cache(folder, hub_id):
-    """Lay a folder into the Hub client's cache, as if it had been fetched."""
-    repository, _, revision = hub_id.partition("@")
-    cached = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
-    commit = revision if len(revision) == 40 else "0123456789abcdef0123456789abcdef01234567"
-    if commit != revision:
-        reference = cached / "refs" / (revision or "main")
-        reference.parent.mkdir(parents=True, exist_ok=True)
-        reference.write_text(commit)
-    return shutil.copytree(folder, cached / "snapshots" / commit)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from bleurt_repro.training.experiments.ablation import (
     relative_gain,
 )
 from tests.tiny_experiments import write_config, write_data
-from tests.training.test_pretrain import pairs  # noqa: F401
 
 SIGNALS = ["bleu", "rouge", "entailment"]
 PRETRAIN = (
@@ -53,7 +52,7 @@ def test_gains_are_shares_of_the_base():
 
 
 @pytest.mark.long
-def test_arms_and_steps_are_trained_and_drawn(pairs, tiny_scorer, tmp_path):  # noqa: F811
+def test_arms_and_steps_are_trained_and_drawn(pairs, tiny_scorer, tmp_path):
     (tmp_path / "pretrain.yaml").write_text(PRETRAIN)
     words = ["--data", write_data(tmp_path / "data"), "--pairs", str(pairs), "--output", str(tmp_path / "out")]
     words += ["--encoder", str(tiny_scorer), "--pretrain", str(tmp_path / "pretrain.yaml"), "--every", "2"]

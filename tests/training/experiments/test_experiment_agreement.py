@@ -11,20 +11,9 @@ from bleurt_repro.cli import app
 from bleurt_repro.training.experiments.agreement import draw_table, run
 from bleurt_repro.training.experiments.metric_rows import Texts, score_with
 from bleurt_repro.training.experiments.rating_tables import read_ratings
+from tests.tiny_experiments import CANDIDATES, REFERENCE, write_ratings
 
-REFERENCE = "the cat sat on the mat"
 # chrF++ ranks these from worst to best
-CANDIDATES = ["stock prices fell", "a dog sat", "the cat sat", "the cat sat on the mat"]
-
-
-def write_ratings(path, scores, pairs=("de-en",)):
-    records = [
-        {"lp": lp, "reference": REFERENCE, "candidate": candidate, "score": score}
-        for lp in pairs
-        for candidate, score in zip(CANDIDATES, scores, strict=True)
-    ]
-    path.write_text("\n".join(map(json.dumps, records)))
-    return str(path)
 
 
 def test_tau_by_hand(tmp_path):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bleurt_repro.metric.files.records import parse_pairs, parse_weights, read_table
+from bleurt_repro.metric.files.records import read_table
+from bleurt_repro.training.teachers.common import parse_pairs, parse_weights
 
 COLUMNS = ("split", "text")
 
