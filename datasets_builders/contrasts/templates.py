@@ -18,7 +18,7 @@ Sentences of who did what to whom, said in two ways, against one in which the tw
     bleurt-repro data roles --pairs 16000 --output roles.jsonl
 
 Parallel text has few sentences whose roles can be turned round, and turned round most of them are odd ("the air wowed the
-crowd"): a metric learns from such what is odd, not what differs (docs/training-log.md). Here both are made of templates
+crowd"): a metric learns from such what is odd, not what differs (docs/development/training-log.md). Here both are made of templates
 (`role_sentences.yaml`) in which either of the two may be the one who does it: only the reference tells which is right. That
 templates can teach a model what real sentences had not is known of entailment (https://aclanthology.org/P19-1334/).
 
@@ -27,7 +27,6 @@ Scores are those of `contrast_pairs`, in standard deviations of ratings.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -38,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import CHANGED, COPY, JOINED_WEIGHT, SAME
-from bleurt_repro.metric.files.records import read_plain_yaml
+from bleurt_repro.metric.files.yaml_files import read_plain_yaml
 
 Random = np.random.Generator
 Row = dict[str, Any]
@@ -71,9 +70,9 @@ def make_pairs(clauses: Callable[[Random], Clauses], what: str, pairs: int, seed
 
 def write_pairs(output: str | Path, made: list[Row]) -> dict[str, int]:
     """Write pairs as JSON lines; return how many of each kind there are."""
-    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.metric.files.writing import write_json_lines
 
-    write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made))
+    write_json_lines(Path(output), made)
     return dict(Counter(row["system"] for row in made))
 
 
