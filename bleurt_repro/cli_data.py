@@ -149,9 +149,10 @@ def data_roles(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
     """Make English sentences of who did what to whom, told again rightly and with the roles turned round."""
-    from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs, write_pairs
+    from bleurt_repro.datasets_builders.contrasts import write_contrasts
+    from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs
 
-    _print_counts(write_pairs(output, make_role_pairs(pairs, seed)))
+    _print_counts(write_contrasts(output, make_role_pairs(pairs, seed)))
 
 
 @data_app.command("opposites")
@@ -161,9 +162,10 @@ def data_opposites(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
     """Make English sentences told again in other words, rightly and turned into their opposites."""
-    from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs, write_pairs
+    from bleurt_repro.datasets_builders.contrasts import write_contrasts
+    from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs
 
-    _print_counts(write_pairs(output, make_opposite_pairs(pairs, seed)))
+    _print_counts(write_contrasts(output, make_opposite_pairs(pairs, seed)))
 
 
 def _print_counts(counts: dict[str, int]) -> None:

@@ -1,6 +1,10 @@
-"""Alterations of English sentences: one small change after which the sentence says something else, or still the same.
+"""Alterations: rules that change one thing in an English sentence, after which it means something else, or still the same.
 
-Each gives the altered text, or None where it finds nothing to change. They are rules over words, without a parser: some
+| another meaning | less, or more | the same meaning |
+|---|---|---|
+| `change_number`, `change_name`, `change_negation`, `change_tense`, `swap_roles` | `leave_out`, `put_in` | `make_passive`, `move_phrase`, `vary_form` |
+
+Each returns the altered text, or None where it finds nothing to change. They are rules over words, without a parser: some
 results are clumsy, a few do not mean what they should. For training, not for testing.
 """
 
@@ -9,9 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
-Random = np.random.Generator
+from bleurt_repro.datasets_builders.contrasts import Random
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 
@@ -92,7 +94,7 @@ def change_number(text: str, random: Random) -> str | None:
 
 
 def names_in(text: str) -> list[str]:
-    """Give the words with a capital inside sentences."""
+    """Return the words with a capital inside sentences."""
     return _NAME.findall(text)
 
 
@@ -109,7 +111,7 @@ def change_name(text: str, names: Sequence[str], random: Random) -> str | None:
 
 
 def change_negation(text: str, random: Random) -> str | None:
-    """Take an English negation out or, where there is none, put one in; None if neither can be done."""
+    """Remove an English negation or, where there is none, insert one; None if neither is possible."""
     if negated := _NEGATION.search(text):
         return text[: negated.start()] + text[negated.end() :]
     places = list(_AUXILIARY.finditer(text))
@@ -130,7 +132,7 @@ def change_tense(text: str, random: Random) -> str | None:
 
 
 def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
-    """Let two of `names`, two nouns after "the", or a subject and an object pronoun change places; None if there are none."""
+    """Exchange two of `names`, two nouns after "the", or a subject and an object pronoun; None if there are none."""
     known = [place for place in WORD.finditer(text) if place.group() in names]
     for places in (known, list(_NOUN.finditer(text))):
         if len({place.group() for place in places}) > 1:
@@ -163,7 +165,7 @@ def alter_alike(text: str, altered: str, other: str) -> str | None:
 
 
 def make_passive(text: str) -> str | None:
-    """Say a sentence of who did what to whom in the passive: "Mary was seen by Tom." for "Tom saw Mary."."""
+    """Turn a sentence of subject, verb and object into the passive: "Tom saw Mary." becomes "Mary was seen by Tom."."""
     found = _ACTIVE.fullmatch(text)
     if found is None:
         return None
@@ -191,7 +193,7 @@ def move_phrase(text: str, names: Collection[str]) -> str | None:
 
 
 def leave_out(text: str, random: Random) -> str | None:
-    """Leave out a phrase between two breaks (punctuation, conjunctions, prepositions); None if there is but one."""
+    """Leave out a phrase between two breaks (punctuation, conjunctions, prepositions); None if there is only one."""
     parts = _parts(text)
     if len(parts) < 2:
         return None
@@ -201,7 +203,7 @@ def leave_out(text: str, random: Random) -> str | None:
 
 
 def put_in(text: str, other: str, random: Random) -> str | None:
-    """Put a phrase of another text in, at a break or at the end; None if the other has none."""
+    """Insert a phrase of another text at a break or at the end; None if the other has none."""
     parts, strangers = _parts(text), _parts(other)[1:]
     strangers = [part for part in strangers if part.strip(" ,").lower() not in text.lower()]
     if not strangers:
@@ -212,7 +214,7 @@ def put_in(text: str, other: str, random: Random) -> str | None:
 
 
 def vary_form(text: str, random: Random) -> str:
-    """Vary what does not touch the meaning: casing, punctuation, blanks, quotation marks and contractions."""
+    """Vary what does not change the meaning: casing, punctuation, blanks, quotation marks and contractions."""
     kind = random.integers(6)
     if kind == 0:
         return text.lower()
@@ -228,7 +230,7 @@ def vary_form(text: str, random: Random) -> str:
 
 
 def vary_contractions(text: str) -> str:
-    """Write "isn't" for "is not" and the like, or the other way round."""
+    """Write contractions ("isn't") in full, or the other way round where there are none."""
     if "n't" in text:
         text = re.sub(r"\b(W|w)on't\b", r"\1ill not", text)
         text = re.sub(r"\b(C|c)an't\b", r"\1annot", text)

@@ -1,8 +1,8 @@
-"""Anchor pairs: pairs whose rating is plain without asking anyone, added to people's ratings before fine-tuning.
+"""Anchors: pairs whose rating is clear without asking anyone, added to people's ratings before fine-tuning.
 
     bleurt-repro data anchors --ratings train.jsonl --output train-anchored.jsonl --share 0.3 --seed 0
 
-Ratings of translations say nothing of the extremes: no system puts out an empty line or another sentence's translation,
+Ratings of translations say nothing about the extremes: no system emits an empty line or another sentence's translation,
 and few change a number. A model trained on them alone is free to give such candidates any score. BLEURT-20 was trained
 with identical pairs and pairs of random sentences for the same reason
 (https://github.com/google-research/bleurt/blob/master/checkpoints.md).
@@ -12,24 +12,21 @@ Scores are quantiles of the ratings that the anchors join, so they fit any scale
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bleurt_repro.datasets_builders.contrasts import Random, rated_well, write_contrasts
 from bleurt_repro.datasets_builders.contrasts.alterations import change_name, change_negation, change_number, names_in
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 
-Random = np.random.Generator
 DEFAULT_SHARE = 0.3
 # Where an altered copy stands among the ratings: below most candidates, but better than nonsense.
 ALTERED_QUANTILE = 0.15
 SHUFFLED_QUANTILE = 0.02
 UNRELATED_QUANTILE = 0.005  # a sentence of its own right, above an empty line
-GOOD_QUANTILE = 0.7
 
 
 def make_anchors(
@@ -39,7 +36,7 @@ def make_anchors(
 
     Args:
         ratings: with "reference", "candidate" and "score", higher is better.
-        share: anchors made, in parts of the number of ratings.
+        share: how many anchors, as a share of the number of ratings.
         seed: which references and candidates are taken, and how they are damaged.
 
     Returns:
@@ -78,22 +75,18 @@ def anchor_file(
         ValueError: if the ratings are malformed (file and line are named), or what `make_anchors` says.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import write_text
 
     rows = rating_records(ratings)
-    anchors = make_anchors(rows, share, seed)
-    write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *anchors]))
-    return {"ratings": len(rows), **Counter(str(anchor["system"]) for anchor in anchors)}
+    return write_contrasts(output, make_anchors(rows, share, seed), rows)
 
 
 class _Maker:
-    """Damages references and good candidates, and knows where the result stands among the ratings."""
+    """Damages references and well-rated candidates, and knows where the result stands among the ratings."""
 
     def __init__(self, ratings: Sequence[dict[str, Any]], references: list[str]) -> None:
         self.ratings, self.references = ratings, references
         self.scores = np.array([row["score"] for row in ratings], dtype=float)
-        good = np.quantile(self.scores, GOOD_QUANTILE)
-        self.good = {row["reference"]: row["candidate"] for row in ratings if row["score"] >= good}
+        self.good = {row["reference"]: row["candidate"] for row in rated_well(ratings)}
         self.names = sorted({name for text in references for name in names_in(text)})
         self.kinds: dict[str, Callable[[str, Random], tuple[str | None, float]]] = {
             "identical": lambda reference, random: (reference, 1.0),
@@ -107,6 +100,7 @@ class _Maker:
         }
 
     def make(self, kind: str, wanted: int, random: Random) -> list[dict[str, Any]]:
+        """Make anchors of one kind, of different ratings; fewer than wanted where too few texts allow it."""
         made: list[dict[str, Any]] = []
         for i in random.permutation(len(self.ratings)):
             if len(made) == wanted:
@@ -121,18 +115,23 @@ class _Maker:
         return made
 
     def unrelated(self, reference: str, random: Random) -> tuple[str, float]:
+        """Return another reference."""
         return self.references[random.integers(len(self.references))], UNRELATED_QUANTILE
 
     def shuffled(self, reference: str, random: Random) -> tuple[str, float]:
+        """Return the words in random order."""
         return " ".join(random.permutation(reference.split())), SHUFFLED_QUANTILE
 
     def dropped(self, reference: str, random: Random) -> tuple[str, float]:
+        """Return a text with words left out; the more are left out, the lower it stands."""
         kept = drop_words(reference, random)
         return kept, 0.5 * len(kept.split()) / max(1, len(reference.split()))
 
     def altered(
         self, change: Callable[[str, Random], str | None]
     ) -> Callable[[str, Random], tuple[str | None, float]]:
+        """Return a maker of texts altered by a rule."""
+
         # Half of them change a good translation instead of the reference: words shared are then no sign of an error.
         def alter(reference: str, random: Random) -> tuple[str | None, float]:
             text = self.good.get(reference, reference) if random.random() < 0.5 else reference

@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 

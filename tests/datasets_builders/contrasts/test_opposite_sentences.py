@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from bleurt_repro.datasets_builders.contrasts import templates as opposite_sentences
-from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import CHANGED, SAME
-from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs
+from bleurt_repro.datasets_builders.contrasts import CHANGED, SAME
+from bleurt_repro.datasets_builders.contrasts.templates import OPPOSITE_SENTENCES, make_opposite_pairs, templates
 
 KEPT = "contrast: meaning kept"
 
@@ -26,13 +25,14 @@ def test_either_side_is_right_as_often():
 
 
 def test_all_lists_and_wordings_are_there():
-    known = opposite_sentences._templates()
+    known = templates(OPPOSITE_SENTENCES)
+    lists = {*templates()["lists"], *known["lists"]}
     for family in known["families"]:
-        assert set(family["who"]) <= {*known["lists"], "pronoun"}, family
+        assert set(family["who"]) <= {*lists, "pronoun"}, family
         assert len(family["say"]) >= 2
         sides = [side for wording in family["say"] for side in wording]
         assert len(set(sides)) == 2 * len(family["say"]), family
         for side in sides:
             slots = set(re.findall(r"\{(\w+)\}", side))
             assert slots & {"a", "A"} or "{visit}" in side, side
-            assert slots - {"a", "A"} <= set(known["lists"]), side
+            assert slots - {"a", "A"} <= lists, side

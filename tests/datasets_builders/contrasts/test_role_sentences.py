@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import CHANGED, SAME
+from bleurt_repro.datasets_builders.contrasts import CHANGED, SAME
 from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs, templates
 
 KEPT, TURNED = "contrast: roles kept", "contrast: roles turned"

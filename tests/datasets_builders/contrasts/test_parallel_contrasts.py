@@ -8,13 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from bleurt_repro.datasets_builders.contrasts import CHANGED, COPY, JOINED_WEIGHT, PARTLY, SAME, UNRELATED
 from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import (
-    CHANGED,
-    COPY,
-    JOINED_WEIGHT,
-    PARTLY,
-    SAME,
-    UNRELATED,
     contrast_file,
     make_contrasts,
     one_word_apart,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import CHANGED, COPY, JOINED_WEIGHT, SAME
+from bleurt_repro.datasets_builders.contrasts import CHANGED, COPY, JOINED_WEIGHT, SAME
 from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs, make_role_pairs
 
 
