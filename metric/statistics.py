@@ -1,14 +1,18 @@
-"""Bootstrap resampling of a test set: intervals of means, and tests of one system against another.
+"""Statistics of scores: agreement with human ratings, bootstrap intervals, and tests of one system or metric against another.
 
-How well scores agree with human ratings: Kendall tau, Pearson r, Spearman rho and daRR, with intervals.
-
-The measures of BLEURT, section 5.1: correlations of segment scores with ratings, and daRR, the share of concordant
-minus discordant pairs of translations that people clearly told apart.
+The first part holds the measures of BLEURT, section 5.1: Kendall tau, Pearson r, Spearman rho and daRR. The second part
+is resampling: one bootstrap, one interval and one paired test for `compare` and for the experiments. The third part is
+agreement as the WMT Metrics task measures it today: accuracy with tie calibration (acc_eq, Deutsch et al., 2023,
+https://aclanthology.org/2023.emnlp-main.798), soft pairwise accuracy (SPA, Thompson et al., 2024,
+https://aclanthology.org/2024.wmt-1.118), averages by item and by system, permutation tests, and clusters of
+significance, all as defined by mt-metrics-eval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
+Places = NDArray[np.intp]
 Statistic = Callable[..., float]
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
+PERMUTATIONS = 1000
+ALPHA = 0.05
+
+# Koehn (2004), section 4: 1000 virtual test sets. https://aclanthology.org/W04-3250
+CONVENTION = (
+    "paired bootstrap (Koehn, 2004), one-sided: p is the share of resampled test sets in which the system with the "
+    "higher mean is not ahead, counting the observed set once more"
+)
 
 
 def kendall_tau(scores: Sequence[float] | Values, ratings: Sequence[float] | Values) -> float:
-    """Give Kendall's tau-b of scores and ratings, from -1 to 1.
+    """Compute Kendall's tau-b of scores and ratings, from -1 to 1.
 
     Raises:
         ValueError: if either does not vary: a rank correlation is then undefined.
@@ -34,7 +47,7 @@ def kendall_tau(scores: Sequence[float] | Values, ratings: Sequence[float] | Val
 
 
 def pearson_r(scores: Sequence[float] | Values, ratings: Sequence[float] | Values) -> float:
-    """Give Pearson's r of scores and ratings, from -1 to 1.
+    """Compute Pearson's r of scores and ratings, from -1 to 1.
 
     Raises:
         ValueError: as `kendall_tau` does, and if numbers are so large that their squares overflow.
@@ -48,14 +61,14 @@ def pearson_r(scores: Sequence[float] | Values, ratings: Sequence[float] | Value
 
 
 def spearman_rho(scores: Sequence[float] | Values, ratings: Sequence[float] | Values) -> float:
-    """Give Spearman's rho of scores and ratings, from -1 to 1; raises as `kendall_tau` does."""
+    """Compute Spearman's rho of scores and ratings, from -1 to 1; raises as `kendall_tau` does."""
     from scipy.stats import spearmanr
 
     return float(spearmanr(*_checked(scores, ratings)).statistic)
 
 
 def darr(better: Sequence[float] | Values, worse: Sequence[float] | Values) -> float:
-    """Give the agreement with relative ranks: (concordant - discordant) / (concordant + discordant).
+    """Compute the agreement with relative ranks: (concordant - discordant) / (concordant + discordant).
 
     Args:
         better: scores of the candidates that people preferred.
@@ -78,55 +91,6 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-def with_interval(
-    statistic: str,
-    first: Sequence[float] | Values,
-    second: Sequence[float] | Values,
-    *,
-    resamples: int = RESAMPLES,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Give a statistic with its percentile bootstrap interval over segments.
-
-    Args:
-        statistic: a key of `STATISTICS`.
-        first, second: its two samples, paired.
-        resamples: bootstrap samples; 0 leaves the interval out.
-        confidence: of the interval.
-        seed: of the resampling.
-
-    Returns:
-        {"value", "low", "high", "n"}; low and high are None where there is no interval.
-    """
-    compute = STATISTICS[statistic]
-    samples = _pair(first, second)
-    figure: dict[str, Any] = {"value": compute(*samples), "low": None, "high": None, "n": len(samples[0])}
-    if resamples and len(samples[0]) > 2:
-        from scipy.stats import bootstrap
-
-        interval = bootstrap(
-            samples,
-            lambda a, b: _or_nan(compute, a, b),
-            paired=True,
-            vectorized=False,
-            n_resamples=resamples,
-            confidence_level=confidence,
-            method="percentile",
-            rng=np.random.default_rng(seed),
-        ).confidence_interval
-        figure.update(low=float(interval.low), high=float(interval.high))
-    return figure
-
-
-def _or_nan(compute: Statistic, a: Values, b: Values) -> float:
-    """A resample of a small group may happen not to vary."""
-    try:
-        return compute(a, b)
-    except ValueError:
-        return float("nan")
-
-
 def _pair(first: Any, second: Any) -> tuple[Values, Values]:
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or not len(a):
@@ -144,11 +108,139 @@ def _checked(scores: Any, ratings: Any) -> tuple[Values, Values]:
     return a, b
 
 
-# Koehn (2004), section 4: 1000 virtual test sets. https://aclanthology.org/W04-3250
-CONVENTION = (
-    "paired bootstrap (Koehn, 2004), one-sided: p is the share of resampled test sets in which the system with the "
-    "higher mean is not ahead, counting the observed set once more"
-)
+def standardise(values: Values, by: Values | None = None, *, constant: float | None = None) -> Values:
+    """Return values with mean 0 and standard deviation 1 along the last axis (z-scores).
+
+    Args:
+        values: of shape (..., n).
+        by: what mean and deviation are taken from, of shape (..., m); the values themselves by default.
+        constant: the deviation to divide by where `by` does not vary; by default that is an error.
+
+    Raises:
+        ValueError: if `by` does not vary and `constant` is not given.
+    """
+    base = values if by is None else by
+    deviation = base.std(axis=-1, keepdims=True)
+    if not (deviation > 0).all():
+        if constant is None:
+            raise ValueError("scores or ratings that are all equal cannot be standardised")
+        deviation = np.where(deviation > 0, deviation, constant)
+    return (values - base.mean(axis=-1, keepdims=True)) / deviation
+
+
+def share_with_interval(right: int, n: int, confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """Return `right` of `n` as a share with its Wilson interval, as fractions of 1.
+
+    Args:
+        right: how many of the n.
+        n: at least 1.
+        confidence: of the interval (https://doi.org/10.1080/01621459.1927.10502953).
+    """
+    from scipy.stats import binomtest
+
+    ends = binomtest(right, n).proportion_ci(confidence, method="wilson")
+    return {"right": right, "n": n, "share": right / n, "low": float(ends.low), "high": float(ends.high)}
+
+
+# Resampling: one bootstrap, one interval, one paired test.
+
+
+def resampled_places(
+    n: int, resamples: int, seed: int | Sequence[int], segments: NDArray[Any] | None = None
+) -> Iterator[Places]:
+    """Draw items with replacement, once for each resample.
+
+    Args:
+        n: how many items there are.
+        resamples: how many times to draw.
+        seed: of the drawing; with one seed the same places are drawn.
+        segments: number of each item's segment, where several items belong to one: whole segments are then drawn, as
+            many as there are, since items of a segment are not independent of each other.
+
+    Yields:
+        places of items, repeated ones included.
+    """
+    generator = np.random.default_rng(seed)
+    if segments is None:
+        for _ in range(resamples):
+            yield generator.integers(0, n, n)
+        return
+    numbers = np.unique(segments, return_inverse=True)[1]
+    order = np.argsort(numbers, kind="stable")
+    counts = np.bincount(numbers)
+    starts = np.cumsum(counts) - counts
+    for _ in range(resamples):
+        drawn = generator.integers(0, len(counts), len(counts))
+        sizes = counts[drawn]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        yield order[np.repeat(starts[drawn], sizes) + within]
+
+
+def interval(resampled: Values, confidence: float = CONFIDENCE) -> tuple[float | None, float | None]:
+    """Compute the percentile interval of resampled values.
+
+    Args:
+        resampled: the values; those that are NaN, where a resample did not vary, are left out.
+        confidence: of the interval.
+
+    Returns:
+        its ends; (None, None) without values.
+    """
+    known = resampled[~np.isnan(resampled)] if len(resampled) else resampled
+    if not len(known):
+        return None, None
+    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one figure is above another, by the same resamples of both.
+
+    Attributes:
+        value: the first minus the second.
+        low, high: the interval of the difference; None without resamples.
+        p_value: the share of resamples in which the higher one is not ahead, counting the observed set once more;
+            None without resamples.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+
+
+def paired_difference(observed: float, first: Values, second: Values, confidence: float = CONFIDENCE) -> Difference:
+    """Test a difference of two figures by the paired bootstrap, one-sided; see `CONVENTION`.
+
+    Args:
+        observed: the first figure minus the second one.
+        first, second: both on the same resamples; NaN where a resample did not vary.
+        confidence: of the interval.
+    """
+    differences = first - second
+    differences = differences[~np.isnan(differences)]
+    low, high = interval(differences, confidence)
+    not_ahead = int(np.count_nonzero(differences * np.sign(observed) <= 0))
+    p_value = (not_ahead + 1) / (len(differences) + 1) if len(differences) else None
+    return Difference(observed, low, high, p_value)
+
+
+def resampled_means(scores: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0) -> NDArray[np.float64]:
+    """Compute each system's mean on test sets drawn from the segments with replacement.
+
+    Args:
+        scores: (systems, segments); a resampled set holds the same segments of every system, which pairs them.
+        resamples: how many test sets.
+        seed: of the drawing.
+
+    Returns:
+        (resamples, systems).
+    """
+    means = np.empty((resamples, len(scores)))
+    for row, places in zip(means, resampled_places(scores.shape[1], resamples, seed), strict=True):
+        row[:] = scores[:, places].mean(axis=1)
+    return means
 
 
 @dataclass(frozen=True)
@@ -174,31 +266,6 @@ class PairedTest:
     ties: int
 
 
-def resampled_means(scores: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0) -> NDArray[np.float64]:
-    """Give each system's mean on test sets drawn from the segments with replacement.
-
-    Args:
-        scores: (systems, segments); a resampled set holds the same segments of every system, which pairs them.
-        resamples: how many test sets.
-        seed: of the drawing.
-
-    Returns:
-        (resamples, systems).
-    """
-    generator = np.random.default_rng(seed)
-    segments = scores.shape[1]
-    means = np.empty((resamples, len(scores)))
-    for row in means:
-        row[:] = scores[:, generator.integers(0, segments, segments)].mean(axis=1)
-    return means
-
-
-def interval(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Give the percentile interval of resampled figures."""
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
-
-
 def paired_test(
     names: tuple[str, str],
     scores: tuple[Sequence[float], Sequence[float]],
@@ -214,12 +281,249 @@ def paired_test(
         confidence: of the interval of the difference.
     """
     differences = np.asarray(scores[0], dtype=np.float64) - np.asarray(scores[1], dtype=np.float64)
-    observed = float(differences.mean())
-    low = high = p_value = None
-    if len(differences) > 1:  # one segment resampled is the same segment
-        resampled = means[:, 0] - means[:, 1]
-        low, high = interval(resampled, confidence)
-        not_ahead = int(np.count_nonzero(resampled * np.sign(observed) <= 0))
-        p_value = (not_ahead + 1) / (len(resampled) + 1)
+    if len(differences) < 2:  # one segment resampled is the same segment
+        means = np.empty((0, 2))
+    found = paired_difference(float(differences.mean()), means[:, 0], means[:, 1], confidence)
     wins, losses = int(np.count_nonzero(differences > 0)), int(np.count_nonzero(differences < 0))
-    return PairedTest(*names, observed, low, high, p_value, wins, losses, len(differences) - wins - losses)
+    ties = len(differences) - wins - losses
+    return PairedTest(*names, found.value, found.low, found.high, found.p_value, wins, losses, ties)
+
+
+def williams_test(r12: float, r13: float, r23: float, n: int) -> tuple[float, float]:
+    """Test whether r12 is above r13, two correlations of the same segments that share a variable.
+
+    Williams (1959), in the form of Steiger (1980), equation 7: https://doi.org/10.1037/0033-2909.87.2.245.
+
+    Args:
+        r12, r13: correlations of ratings with the one metric and with the other.
+        r23: of the two metrics with each other.
+        n: segments, at least 4.
+
+    Returns:
+        t, with n - 3 degrees of freedom, and the one-sided p-value. Two metrics that are one have 0 and 0.5.
+
+    Raises:
+        ValueError: if there are fewer than 4 segments.
+    """
+    from scipy.stats import t as student
+
+    if n < 4:
+        raise ValueError(f"Williams' test needs at least 4 segments, found {n}")
+    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    mean = (r12 + r13) / 2
+    variance = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + mean**2 * (1 - r23) ** 3
+    if variance <= 0:
+        return (0.0, 0.5) if r12 == r13 else (math.copysign(math.inf, r12 - r13), 0.0 if r12 > r13 else 1.0)
+    value = (r12 - r13) * math.sqrt((n - 1) * (1 + r23) / variance)
+    return value, float(student.sf(value, n - 3))
+
+
+# Agreement as the WMT Metrics task measures it today.
+
+
+def members(labels: Sequence[Any]) -> list[Places]:
+    """Return the places of each different label, in the order of first appearance."""
+    found: dict[Any, list[int]] = {}
+    for place, label in enumerate(labels):
+        found.setdefault(label, []).append(place)
+    return [np.array(places, dtype=np.intp) for places in found.values()]
+
+
+def average_over(statistic: Statistic, scores: Values, ratings: Values, groups: Sequence[Places]) -> float:
+    """Average a correlation over groups of items, those where it is undefined left out, as mt-metrics-eval does.
+
+    Args:
+        statistic: such as `kendall_tau`.
+        scores, ratings: of all items.
+        groups: places of each group's items: by item, the translations of one segment; by system, those of one system.
+
+    Returns:
+        the mean, each group counting once; NaN if it is undefined in all of them.
+    """
+    found = []
+    for places in groups:
+        try:
+            found.append(statistic(scores[places], ratings[places]))
+        except ValueError:  # does not vary
+            continue
+    return float(np.mean(found)) if found else math.nan
+
+
+@dataclass(frozen=True)
+class TiedPairs:
+    """All pairs of items within each group, and how people ranked them: what acc_eq is computed from.
+
+    Attributes:
+        first, second: places of the two items of each pair.
+        group: number of each pair's group, counted from 0; groups of a single item have no pair.
+        sizes: how many pairs each group has.
+        preferred: of each pair, 1 if people preferred the first, -1 the second, 0 for a tie.
+    """
+
+    first: Places
+    second: Places
+    group: Places
+    sizes: Places
+    preferred: NDArray[np.int8]
+
+    @classmethod
+    def within(cls, ratings: Values, groups: Sequence[Places]) -> TiedPairs:
+        """List the pairs.
+
+        Args:
+            ratings: of people, of all items.
+            groups: places of each group's items.
+        """
+        found = [places[np.array(np.triu_indices(len(places), 1))] for places in groups if len(places) > 1]
+        if not found:
+            raise ValueError("no group has two items or more: there is no pair to rank")
+        first, second = np.concatenate(found, axis=1)
+        sizes = np.array([pairs.shape[1] for pairs in found])
+        preferred = np.sign(ratings[first] - ratings[second]).astype(np.int8)
+        return cls(first, second, np.repeat(np.arange(len(found)), sizes), sizes, preferred)
+
+    def right(self, scores: Values, epsilon: float = 0.0) -> NDArray[np.bool_]:
+        """Return which pairs are ranked as people did; scores at most `epsilon` apart are a tie."""
+        difference = scores[self.first] - scores[self.second]
+        return np.where(np.abs(difference) <= epsilon, 0, np.sign(difference)) == self.preferred
+
+    def accuracies(self, scores: Values, epsilon: float = 0.0) -> Values:
+        """Return the share of pairs ranked as people did, in each group."""
+        return np.bincount(self.group, self.right(scores, epsilon), len(self.sizes)) / self.sizes
+
+
+def calibrate_ties(pairs: TiedPairs, scores: Values) -> tuple[float, float]:
+    """Find the difference of scores up to which a tie agrees best with people (Deutsch et al., 2023, section 6).
+
+    Args:
+        pairs: of the items.
+        scores: of all items.
+
+    Returns:
+        acc_eq, the accuracy averaged over groups at the best threshold, and the threshold: 0 or a difference of two
+        scores, the smallest of those that are equally good.
+    """
+    difference = scores[pairs.first] - scores[pairs.second]
+    apart = np.abs(difference)
+    order = np.argsort(apart, kind="stable")
+    weights = 1.0 / (pairs.sizes[pairs.group] * len(pairs.sizes))
+    right = np.sign(difference) == pairs.preferred
+    # a pair that becomes a tie is right where people tied, and wrong where they did not
+    gains = weights * ((pairs.preferred == 0).astype(float) - right)
+    reached = np.concatenate([[0.0], np.cumsum(gains[order])])
+    thresholds = np.concatenate([[0.0], apart[order]])
+    last = np.append(thresholds[1:] != thresholds[:-1], True)  # all pairs of one difference become ties together
+    best = reached[last].max()
+    place = np.flatnonzero(last)[np.flatnonzero(reached[last] >= best - 1e-12)[0]]
+    return float((weights * right).sum() + reached[place]), float(thresholds[place])
+
+
+def pairwise_accuracy(scores: Values, ratings: Values) -> float:
+    """Compute the share of pairs of systems that scores rank as people do (Kocmi et al., 2021).
+
+    Args:
+        scores, ratings: one a system; a pair that is tied on one side alone is wrong.
+    """
+    i, j = np.triu_indices(len(scores), 1)
+    return float(np.mean(np.sign(scores[i] - scores[j]) == np.sign(ratings[i] - ratings[j])))
+
+
+def permutation_p_values(scores: Values, permutations: int = PERMUTATIONS, seed: int = 0) -> Values:
+    """Test by paired permutation whether each system is better than each other one.
+
+    Args:
+        scores: (systems, segments); NaN where a system has no score. A pair is tested on the segments of both.
+        permutations: how many times the two systems' scores are exchanged at random, segment by segment.
+        seed: of the exchanges, which are the same for every pair.
+
+    Returns:
+        (systems, systems): p of the hypothesis that the row's system is better than the column's, in the upper
+        triangle; NaN elsewhere, and where two systems share no segment.
+    """
+    signs = np.random.default_rng(seed).integers(0, 2, (permutations, scores.shape[1])) * 2.0 - 1.0
+    found = np.full((len(scores), len(scores)), np.nan)
+    for i, j in itertools.combinations(range(len(scores)), 2):
+        difference = scores[i] - scores[j]
+        known = ~np.isnan(difference)
+        if not known.any():
+            continue
+        observed = difference[known].sum()
+        # rounding must not take the observed order for another one
+        least = observed - 1e-9 * np.abs(difference[known]).sum()
+        found[i, j] = np.mean(signs[:, known] @ difference[known] >= least)
+    return found
+
+
+def soft_pairwise_accuracy(by_scores: Values, by_ratings: Values) -> float:
+    """Compute 1 minus the mean distance of two p-values over all pairs of systems (Thompson et al., 2024).
+
+    Args:
+        by_scores, by_ratings: of `permutation_p_values`, of a metric's scores and of people's ratings.
+
+    Returns:
+        SPA, from 0 to 1; NaN without a pair of systems that can be tested.
+    """
+    distance = np.abs(by_scores - by_ratings)
+    return float(1 - np.nanmean(distance)) if np.isfinite(distance).any() else math.nan
+
+
+def permutation_test(
+    statistic: Callable[[Values], float],
+    first: Values,
+    second: Values,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> float:
+    """Test whether one metric agrees better with people than another, by exchanging their scores at random.
+
+    The PERM-BOTH test of Deutsch et al. (2021, https://aclanthology.org/2021.tacl-1.67): both metrics' scores are
+    standardised, then exchanged item by item.
+
+    Args:
+        statistic: the agreement of scores with people, a function of all items' scores.
+        first, second: scores of the two metrics, of the same items.
+        permutations: how many times.
+        seed: of the exchanges.
+
+    Returns:
+        p of the hypothesis that the first agrees better: the share of exchanges with at least the observed difference.
+    """
+    one, other = standardise(first), standardise(second)
+    observed = statistic(one) - statistic(other)
+    generator = np.random.default_rng(seed)
+    reached = 0
+    for _ in range(permutations):
+        kept = generator.integers(0, 2, len(one)) == 1
+        difference = statistic(np.where(kept, one, other)) - statistic(np.where(kept, other, one))
+        reached += difference >= observed - 1e-12
+    return reached / permutations
+
+
+def significance_clusters(
+    values: Mapping[str, float], p_values: Mapping[tuple[str, str], float | None], alpha: float = ALPHA
+) -> dict[str, int]:
+    """Rank metrics by clusters of significance, as the WMT Metrics task prints them.
+
+    From the best metric down, a metric shares the rank of those above until it is significantly worse than one of them;
+    there the next rank begins (Freitag et al., 2022, https://aclanthology.org/2022.wmt-1.2).
+
+    Args:
+        values: of each metric, higher is better.
+        p_values: of the hypothesis that the first of two metrics is better than the second, at least for each two
+            metrics in descending order.
+        alpha: p below this is significant.
+
+    Returns:
+        the rank of each metric, from 1, in descending order of value.
+    """
+    ranks: dict[str, int] = {}
+    cluster: list[str] = []
+    rank = 1
+    for name in sorted(values, key=lambda name: -values[name]):
+        found = [p_values[better, name] for better in cluster]
+        if any(p is not None and p < alpha for p in found):
+            rank += 1
+            cluster = []
+        cluster.append(name)
+        ranks[name] = rank
+    return ranks

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
-from bleurt_repro.metric.statistics import _or_nan, darr, kendall_tau, pearson_r, spearman_rho, with_interval
+from bleurt_repro.metric.statistics import (
+    TiedPairs,
+    average_over,
+    calibrate_ties,
+    darr,
+    kendall_tau,
+    members,
+    pairwise_accuracy,
+    pearson_r,
+    permutation_p_values,
+    permutation_test,
+    significance_clusters,
+    soft_pairwise_accuracy,
+    spearman_rho,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,59 +73,136 @@ def test_numbers_too_large_for_pearson_are_refused():
         pearson_r([0.0, 1.0], [8.98846567431158e307, 8.988465674311579e307])
 
 
-def test_the_interval_holds_the_value_and_narrows_with_more_segments():
+def brute_force_acc_eq(scores, ratings, groups):
+    """Deutsch et al. (2023), equation 6 and section 6: every difference of two scores is tried as a threshold."""
+    lists = [list(itertools.combinations(places, 2)) for places in groups if len(places) > 1]
+    thresholds = sorted({0.0} | {abs(scores[i] - scores[j]) for pairs in lists for i, j in pairs})
+
+    def accuracy(epsilon, pairs):
+        concordant = ties_both = 0
+        for i, j in pairs:
+            tied = abs(scores[i] - scores[j]) <= epsilon
+            if ratings[i] == ratings[j]:
+                ties_both += tied
+            else:
+                concordant += not tied and (scores[i] > scores[j]) == (ratings[i] > ratings[j])
+        return (concordant + ties_both) / len(pairs)
+
+    found = [(sum(accuracy(e, pairs) for pairs in lists) / len(lists), -e) for e in thresholds]
+    best = max(value for value, _ in found)
+    return best, next(-e for value, e in found if value > best - 1e-12)
+
+
+def test_acc_eq_by_hand():
+    # three translations of one segment, of which people tie the first two; the metric sets them 0.1 apart
+    ratings, scores = np.array([1.0, 1.0, 2.0]), np.array([0.5, 0.6, 0.9])
+    pairs = TiedPairs.within(ratings, [np.arange(3)])
+    assert pairs.accuracies(scores) == pytest.approx([2 / 3])
+    value, epsilon = calibrate_ties(pairs, scores)
+    assert (value, epsilon) == pytest.approx((1, 0.1))
+    assert pairs.accuracies(scores, epsilon) == pytest.approx([1])
+    # where people never tie, no tie helps
+    assert calibrate_ties(TiedPairs.within(np.array([1.0, 2.0, 3.0]), [np.arange(3)]), scores) == (1, 0)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_acc_eq_is_that_of_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    segments = rng.integers(0, 6, 24)  # of different sizes, some of a single item
+    ratings = rng.integers(0, 3, 24).astype(float)  # with many ties
+    scores = np.round(ratings + rng.normal(size=24), rng.integers(0, 3))  # with ties, with equal differences
+    groups = members(segments.tolist())
+    pairs = TiedPairs.within(ratings, groups)
+    value, epsilon = calibrate_ties(pairs, scores)
+    assert (value, epsilon) == pytest.approx(brute_force_acc_eq(scores, ratings, groups), abs=1e-9)
+    assert pairs.accuracies(scores, epsilon).mean() == pytest.approx(value)
+
+
+def test_without_pairs_there_is_no_accuracy():
+    with pytest.raises(ValueError, match="no group has two items"):
+        TiedPairs.within(np.array([1.0, 2.0]), [np.array([0]), np.array([1])])
+
+
+def test_averages_over_groups_leave_out_what_is_undefined():
+    scores, ratings = np.array([1.0, 2, 3, 1, 2, 3, 5, 5]), np.array([1.0, 2, 3, 3, 2, 1, 1, 2])
+    groups = members(["a", "a", "a", "b", "b", "b", "c", "c"])  # perfect, reversed, undefined
+    assert average_over(kendall_tau, scores, ratings, groups) == pytest.approx(0)
+    assert average_over(pearson_r, scores[:3], ratings[:3], [np.arange(3)]) == pytest.approx(1)
+    assert math.isnan(average_over(kendall_tau, scores, ratings, groups[2:]))
+
+
+def test_pairwise_accuracy_of_systems():
+    assert pairwise_accuracy(np.array([3.0, 2, 1]), np.array([3.0, 1, 2])) == pytest.approx(2 / 3)
+    assert pairwise_accuracy(np.array([1.0, 1, 2]), np.array([1.0, 2, 3])) == pytest.approx(2 / 3)
+
+
+def exact_p_value(first, second):
+    """Exchange the two systems' scores in every one of the 2^n ways."""
+    difference = np.subtract(first, second)
+    sums = [np.dot(signs, difference) for signs in itertools.product((1, -1), repeat=len(difference))]
+    return np.mean(np.array(sums) >= difference.sum() - 1e-9)
+
+
+def test_permutation_p_values_approach_those_of_all_exchanges():
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(4, 8)) + np.array([[0.9], [0.5], [0.2], [0.0]])
+    found = permutation_p_values(scores, permutations=20_000, seed=1)
+    for i, j in itertools.combinations(range(4), 2):
+        assert found[i, j] == pytest.approx(exact_p_value(scores[i], scores[j]), abs=0.015)
+    assert np.isnan(found[np.tril_indices(4)]).all()
+
+
+def test_two_equal_systems_have_p_of_1_and_disjoint_ones_none():
+    scores = np.array([[1.0, 2.0, np.nan], [1.0, 2.0, np.nan], [np.nan, np.nan, 3.0]])
+    found = permutation_p_values(scores, 50)
+    assert found[0, 1] == 1
+    assert np.isnan(found[0, 2]) and np.isnan(found[1, 2])
+
+
+def test_only_shared_segments_are_compared():
+    scores = np.array([[1.0, 3.0, 9.0, 2.0, 5.0], [0.0, 1.0, np.nan, 1.5, 2.0]])
+    assert permutation_p_values(scores, 20_000)[0, 1] == pytest.approx(1 / 16, abs=0.01)
+
+
+def test_soft_pairwise_accuracy():
+    # Thompson et al. (2024), equation 2: 1 - mean |p_human - p_metric| over the pairs
+    people = np.array([[np.nan, 0.1, 0.5], [np.nan, np.nan, 0.9], [np.nan] * 3])
+    metric = np.array([[np.nan, 0.3, 0.5], [np.nan, np.nan, 0.2], [np.nan] * 3])
+    assert soft_pairwise_accuracy(metric, people) == pytest.approx(1 - (0.2 + 0 + 0.7) / 3)
+    assert soft_pairwise_accuracy(people, people) == 1
+    assert math.isnan(soft_pairwise_accuracy(people[2:], people[2:]))
+
+
+def test_a_better_metric_is_found_better_by_permutation():
     rng = np.random.default_rng(0)
-    ratings = rng.normal(size=800)
-    scores = ratings + rng.normal(size=800)
-    few = with_interval("kendall_tau", scores[:50], ratings[:50], resamples=200)
-    many = with_interval("kendall_tau", scores, ratings, resamples=200)
-    assert many == with_interval("kendall_tau", scores, ratings, resamples=200)
-    for figure, n in ((few, 50), (many, 800)):
-        assert figure["low"] < figure["value"] < figure["high"]
-        assert figure["n"] == n
-    assert many["high"] - many["low"] < (few["high"] - few["low"]) / 2
+    ratings = rng.normal(size=120)
+    good, bad = ratings + 0.5 * rng.normal(size=120), ratings + 3 * rng.normal(size=120)
+
+    def agreement(scores):
+        return pearson_r(scores, ratings)
+
+    assert permutation_test(agreement, good, bad, 200) < 0.02
+    assert permutation_test(agreement, bad, good, 200) > 0.98
+    assert permutation_test(agreement, good, 10 * good - 3, 50) == 1  # the same but for the scale
+    assert permutation_test(agreement, good, bad, 50, seed=3) == permutation_test(agreement, good, bad, 50, seed=3)
 
 
-def test_the_interval_is_a_95_percent_one():
-    """Over 60 samples from a normal pair of known correlation, about 95 % of the intervals hold the truth."""
-    rng = np.random.default_rng(1)
-    held = 0
-    for seed in range(60):
-        a = rng.normal(size=120)
-        b = 0.6 * a + 0.8 * rng.normal(size=120)
-        figure = with_interval("pearson_r", a, b, resamples=200, seed=seed)
-        held += figure["low"] < 0.6 < figure["high"]
-    assert 51 <= held <= 60
+def test_permutation_p_is_that_of_all_exchanges():
+    rng = np.random.default_rng(3)
+    ratings, first, second = rng.normal(size=(3, 9))
+    one, other = ((v - v.mean()) / v.std() for v in (first + ratings, second))
+    observed = pearson_r(one, ratings) - pearson_r(other, ratings)
+    reached = []
+    for kept in itertools.product((True, False), repeat=9):
+        a, b = np.where(kept, one, other), np.where(kept, other, one)
+        reached.append(pearson_r(a, ratings) - pearson_r(b, ratings) >= observed - 1e-12)
+    found = permutation_test(lambda scores: pearson_r(scores, ratings), first + ratings, second, 8000)
+    assert found == pytest.approx(np.mean(reached), abs=0.02)
 
 
-def test_the_interval_can_be_left_out():
-    assert with_interval("darr", [1, 2], [0, 3], resamples=0) == {"value": 0.0, "low": None, "high": None, "n": 2}
-
-
-def test_without_resamples_there_is_no_interval_however_many_segments():
-    assert with_interval("pearson_r", [0, 1, 2, 3], [0, 1, 2, 5], resamples=0)["low"] is None
-
-
-def test_two_segments_are_too_few_for_an_interval():
-    assert with_interval("kendall_tau", [1, 2], [1, 2], resamples=20)["high"] is None
-    assert with_interval("kendall_tau", [1, 2, 3, 4, 5], [1, 2, 3, 5, 4], resamples=20)["high"] is not None
-
-
-def test_the_seed_is_0_unless_said():
-    rng = np.random.default_rng(2)
-    a, b = rng.normal(size=(2, 40))
-    default, zero, one = (
-        with_interval("pearson_r", a, b, resamples=30, **seed) for seed in ({}, {"seed": 0}, {"seed": 1})
-    )
-    assert default == zero != one
-
-
-def test_resamples_that_do_not_vary_are_left_to_the_interval_as_nan():
-    assert np.isnan(_or_nan(kendall_tau, np.zeros(3), np.arange(3.0)))
-    assert _or_nan(kendall_tau, np.arange(3.0), np.arange(3.0)) == 1.0
-
-
-def test_the_interval_is_of_percentiles():
-    # every resample of pairs that all agree agrees, too; a bias-corrected interval is not defined there
-    figure = with_interval("darr", [1.0] * 5, [0.0] * 5, resamples=20)
-    assert (figure["low"], figure["high"]) == (1.0, 1.0)
+def test_clusters_begin_where_a_metric_is_worse_than_one_above():
+    values = {"c": 0.3, "a": 0.5, "b": 0.4, "d": 0.2}
+    p_values = {("a", "b"): 0.2, ("a", "c"): 0.01, ("b", "c"): 0.4, ("a", "d"): 0, ("b", "d"): 0, ("c", "d"): 0.3}
+    assert significance_clusters(values, p_values) == {"a": 1, "b": 1, "c": 2, "d": 2}
+    assert list(significance_clusters(values, p_values)) == ["a", "b", "c", "d"]
+    assert significance_clusters(values, dict.fromkeys(p_values)) == dict.fromkeys("abcd", 1)

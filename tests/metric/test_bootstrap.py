@@ -1,11 +1,22 @@
-"""The paired bootstrap against what it must give, and against the normal distribution where that is known."""
+"""Resampling: the paired bootstrap and Williams' test on cases that can be worked out by hand or from known distributions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from bleurt_repro.metric.statistics import interval, paired_test, resampled_means
+from bleurt_repro.metric.statistics import (
+    Difference,
+    interval,
+    kendall_tau,
+    paired_difference,
+    paired_test,
+    resampled_means,
+    resampled_places,
+    share_with_interval,
+    standardise,
+    williams_test,
+)
 
 
 def outcome(first, second, resamples=1000, seed=0):
@@ -63,3 +74,103 @@ def test_p_is_near_what_the_normal_distribution_gives():
 
 def test_interval_is_of_the_confidence_asked_for():
     assert interval(np.arange(101.0), 0.9) == pytest.approx((5, 95))
+
+
+def test_the_interval_leaves_out_what_did_not_vary():
+    assert interval(np.array([1.0, np.nan, 1.0])) == (1, 1)
+    assert interval(np.array([])) == interval(np.array([np.nan])) == (None, None)
+
+
+def test_the_bootstrap_counts_resamples_in_which_the_better_is_not_ahead():
+    first, second = np.array([0.5, 0.6, 0.4, 0.5]), np.array([0.4, 0.6, 0.5, 0.3])
+    test = paired_difference(0.1, first, second)
+    assert test.p_value == pytest.approx((2 + 1) / (4 + 1))  # a tie and a loss
+    assert (test.low, test.high) == pytest.approx((-0.0925, 0.1925))
+    other = paired_difference(-0.1, second, first)
+    assert (other.value, other.p_value) == pytest.approx((-0.1, 0.6))
+    assert paired_difference(0.0, first, second).p_value == 1
+
+
+def test_without_resamples_there_is_no_p():
+    assert paired_difference(0.1, np.array([]), np.array([])) == Difference(0.1, None, None, None)
+
+
+def test_places_are_drawn_alike_with_one_seed():
+    drawn, again, other = (list(resampled_places(9, 4, seed)) for seed in (1, 1, 2))
+    assert all((a == b).all() for a, b in zip(drawn, again, strict=True))
+    assert not all((a == b).all() for a, b in zip(drawn, other, strict=True))
+    assert all(len(places) == 9 and set(places) <= set(range(9)) for places in drawn)
+
+
+def test_items_of_a_segment_are_drawn_together():
+    segments = np.array([7, 3, 7, 3, 3, 9])
+    for places in resampled_places(6, 200, 0, segments):
+        counts = np.bincount(places, minlength=6)
+        assert counts[0] == counts[2] and counts[1] == counts[3] == counts[4]
+        assert counts[0] + counts[1] + counts[5] == 3  # as many segments as there are
+
+
+def test_segments_of_one_item_are_drawn_as_items_are():
+    for rows, segments in zip(resampled_places(8, 5, 3), resampled_places(8, 5, 3, np.arange(8)), strict=True):
+        assert (rows == segments).all()
+
+
+def test_the_interval_of_repeated_items_is_as_wide_as_that_of_single_ones():
+    """Ten copies of each rating say no more than one does: only resampled segments know it."""
+    generator = np.random.default_rng(0)
+    ratings = generator.normal(size=120)
+    scores = ratings + generator.normal(size=120)
+    segments = np.repeat(np.arange(120), 10)
+    scores_often, ratings_often = scores[segments], ratings[segments]
+
+    def width(a, b, places):
+        low, high = interval(np.array([kendall_tau(a[chosen], b[chosen]) for chosen in places]))
+        return high - low
+
+    single = width(scores, ratings, resampled_places(120, 200, 0))
+    assert width(scores_often, ratings_often, resampled_places(1200, 200, 0, segments)) == pytest.approx(
+        single, rel=0.25
+    )
+    assert width(scores_often, ratings_often, resampled_places(1200, 200, 0)) < single / 2
+
+
+def test_the_interval_is_a_95_percent_one():
+    """Over 60 samples from a normal pair of known correlation, about 95 % of the intervals hold the truth."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for seed in range(60):
+        a = rng.normal(size=120)
+        b = 0.6 * a + 0.8 * rng.normal(size=120)
+        resampled = [np.corrcoef(a[places], b[places])[0, 1] for places in resampled_places(120, 200, seed)]
+        low, high = interval(np.array(resampled))
+        held += low < 0.6 < high
+    assert 51 <= held <= 60
+
+
+def test_the_published_example_of_williams_test():
+    # Steiger (1980): r12 = .5, r13 = .4, r23 = .1, n = 103; r.test of the R package psych gives t = .89, p < .37
+    t, p = williams_test(0.5, 0.4, 0.1, 103)
+    assert t == pytest.approx(0.8913, abs=1e-4)
+    assert 2 * p == pytest.approx(0.3749, abs=1e-3)
+    assert williams_test(0.4, 0.5, 0.1, 103) == pytest.approx((-t, 1 - p))
+
+
+def test_one_metric_twice_is_no_better():
+    assert williams_test(0.5, 0.5, 1.0, 50) == (0.0, 0.5)
+    with pytest.raises(ValueError, match="at least 4 segments, found 3"):
+        williams_test(0.5, 0.4, 0.1, 3)
+
+
+def test_standardised_values():
+    values = np.array([[1.0, 2, 3], [10, 10, 40]])
+    found = standardise(values)
+    assert found.mean(axis=1) == pytest.approx([0, 0]) and found.std(axis=1) == pytest.approx([1, 1])
+    assert standardise(np.array([5.0]), by=np.array([1.0, 3])) == pytest.approx([3])
+    with pytest.raises(ValueError, match="all equal cannot be standardised"):
+        standardise(np.array([2.0, 2]))
+    assert standardise(np.array([2.0, 2]), constant=1.0) == pytest.approx([0, 0])
+
+
+def test_a_share_with_its_wilson_interval():
+    found = share_with_interval(9, 10)  # Brown, Cai and DasGupta (2001), https://doi.org/10.1214/ss/1009213286
+    assert (found["share"], found["low"], found["high"]) == pytest.approx((0.9, 0.5958, 0.9821), abs=1e-4)
