@@ -15,17 +15,21 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs (--help lists the options)."""
     from bleurt_repro.hub_cards.after_training import train_with_card
-    from bleurt_repro.training import pretrain as script
+    from bleurt_repro.training.gamma_grid import GridArguments, pretrain_or_search
+    from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments
 
-    train_with_card(script.main, (script.PairArguments, script.PretrainingArguments), context.args, typer.echo)
+    train_with_card(
+        pretrain_or_search, (PairArguments, GridArguments, PretrainingArguments), context.args, typer.echo
+    )
 
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings (--help lists the options)."""
     from bleurt_repro.hub_cards.after_training import train_with_card
-    from bleurt_repro.training import finetune as script
+    from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+    from bleurt_repro.training.finetune import finetune as train
 
-    train_with_card(script.main, (script.RatingArguments, script.FinetuningArguments), context.args, typer.echo)
+    train_with_card(train, (RatingArguments, FinetuningArguments), context.args, typer.echo)
 
 
 def average(

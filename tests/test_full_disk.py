@@ -7,11 +7,10 @@ import shutil
 
 import pytest
 
-from bleurt_repro.training.finetune import main
 from bleurt_repro.training.run import last_checkpoint, naming_a_full_disk
 from tests.conftest import make_tiny_scorer
 from tests.disks import resize
-from tests.tiny_training import options
+from tests.tiny_training import finetune, options
 
 STEPS = {"--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disable_tqdm": "true"}
 
@@ -19,18 +18,18 @@ STEPS = {"--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disabl
 def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
     words = options({"--model": str(start)}, {**ratings, "--output_dir": str(small_disk)}, STEPS)
-    main(words)
+    finetune(words)
     first = sum(file.stat().st_size for file in (small_disk / "checkpoint-2").iterdir())
     for path in small_disk.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     resize(small_disk, f"{first * 3 // 2 // 1024}k")
     with pytest.raises(OSError, match="is full; checkpoint-2 is whole: make room and add --resume") as caught:
-        main(words)
+        finetune(words)
     assert caught.value.errno == errno.ENOSPC
     assert last_checkpoint(small_disk)[0] == small_disk / "checkpoint-2"
     resize(small_disk, "64m")
-    main([*words, "--resume", "true"])
+    finetune([*words, "--resume", "true"])
     assert (small_disk / "model.safetensors").is_file()
 
 
@@ -49,8 +48,8 @@ def test_other_errors_stay_what_they_are(tmp_path):
 def test_going_on_from_a_model_of_another_size(ratings, tmp_path):
     for name, wide in (("start", 32), ("other", 64)):
         make_tiny_scorer(tmp_path / name, spread=0.05, width=wide)
-    main(options({"--model": str(tmp_path / "start")}, ratings, STEPS))
+    finetune(options({"--model": str(tmp_path / "start")}, ratings, STEPS))
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.safetensors")}
     with pytest.raises(ValueError, match="checkpoint-4 is of a model of another size"):
-        main(options({"--model": str(tmp_path / "other"), "--resume": "true"}, ratings, STEPS))
+        finetune(options({"--model": str(tmp_path / "other"), "--resume": "true"}, ratings, STEPS))
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.safetensors")}

@@ -10,9 +10,10 @@ import torch
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import LAYOUTS, Layout, readable_positions, separators_of
-from bleurt_repro.training.finetune import layout_for, main, open_model
+from bleurt_repro.training.finetune import layout_for, open_model
 from tests.conftest import make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_robertas import make_tiny_encoder
+from tests.tiny_training import finetune
 
 SOURCE, CANDIDATE, REFERENCE = "der Hund", "the dog", "the cat sat"
 BOS, EOS = 0, 2
@@ -106,7 +107,7 @@ def test_training_records_the_layout_and_the_scorer_reads_it(encoders, tmp_path,
     words = ["--model", encoders[family], "--train_file", file, "--validation_ratio", "0.3", "--output_dir"]
     words += [tmp_path / "out", "--layout", name, "--max_steps", "2", "--eval_steps", "2", "--save_steps", "2"]
     words += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
-    main(list(map(str, words)))
+    finetune(list(map(str, words)))
     scorer = BleurtScorer(str(tmp_path / "out"))
     assert scorer.layout == Layout(LAYOUTS[name], 64, 2)
     read = {role: value for role, value in TEXTS.items() if role.removesuffix("s") in LAYOUTS[name]}
@@ -115,7 +116,7 @@ def test_training_records_the_layout_and_the_scorer_reads_it(encoders, tmp_path,
 
 def test_a_layout_of_no_name(encoders, tmp_path):
     with pytest.raises(ValueError, match="layout must be one of bleurt, robleurt-src"):
-        main(["--model", str(encoders["roberta"]), "--train_file", "x.jsonl", "--output_dir", "o", "--layout", "src"])
+        finetune(["--model", str(encoders["roberta"]), "--train_file", "x.jsonl", "--output_dir", "o", "--layout", "src"])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,9 @@
-"""Options for training runs that take seconds."""
+"""Training runs that take seconds, by the words of the command line."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 # fine-tuning that learns
 QUICK = {
@@ -17,3 +20,21 @@ STEPS = {
 
 def options(*groups: dict[str, str]) -> list[str]:
     return [word for group in groups for pair in group.items() for word in pair]
+
+
+def finetune(words: Sequence[str]) -> dict[str, Any]:
+    """Run `finetune` with options of the command line; without the card that the command draws."""
+    from bleurt_repro.training.arguments import parse_config
+    from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+    from bleurt_repro.training.finetune import finetune as train
+
+    return train(*parse_config((RatingArguments, FinetuningArguments), words))
+
+
+def pretrain(words: Sequence[str]) -> dict[str, Any]:
+    """Run `pretrain` likewise, with `--grid` as a search."""
+    from bleurt_repro.training.arguments import parse_config
+    from bleurt_repro.training.gamma_grid import GridArguments, pretrain_or_search
+    from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments
+
+    return pretrain_or_search(*parse_config((PairArguments, GridArguments, PretrainingArguments), words))

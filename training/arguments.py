@@ -12,14 +12,15 @@ import difflib
 import importlib.resources
 import json
 import os
+import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from transformers import HfArgumentParser
 
-from bleurt_repro.metric.files.records import read_plain_yaml
+from bleurt_repro.metric.files.yaml_files import read_plain_yaml
 
 
 class _Parser(HfArgumentParser):
@@ -51,10 +52,54 @@ def parse_config(dataclass_types: Sequence[type], argv: Sequence[str]) -> tuple[
     """
     parser = _build_parser(dataclass_types)
     config, options = _take_config(argv)
-    settings = read_yaml(find_config(config), _keys(parser)) if config else {}
-    for key in [key for key, value in settings.items() if value is None or value == []]:
-        parser.set_defaults(**{key: settings.pop(key)})  # neither can be written as an option
     _check_options(options, parser)
+    return _parse(dataclass_types, parser, config, options)
+
+
+def load_config(
+    dataclass_types: Sequence[type], config: str | None = None, settings: Mapping[str, Any] | None = None
+) -> tuple[Any, ...]:
+    """Read settings from the defaults of dataclasses, a configuration and a mapping, the later the stronger.
+
+        load_config((RatingArguments, FinetuningArguments), "finetune_mini", {"model": "encoder", "output_dir": "out"})
+
+    Args:
+        dataclass_types: as in `parse_config`.
+        config: a YAML file, or the name of one that comes with the package.
+        settings: values by name, as a YAML file would hold them.
+
+    Returns:
+        an instance of each dataclass.
+
+    Raises:
+        FileNotFoundError, ValueError: as `parse_config`.
+    """
+    parser, settings = _build_parser(dataclass_types), settings or {}
+    words = [word for key, value in settings.items() for word in _as_options(key, value)]
+    _check_options([f"--{key}" for key in settings], parser)
+    return _parse(dataclass_types, parser, config, words, {k: v for k, v in settings.items() if _is_empty(v)})
+
+
+def _parse(
+    dataclass_types: Sequence[type],
+    parser: _Parser,
+    config: str | None,
+    options: Sequence[str],
+    emptied: Mapping[str, Any] | None = None,
+) -> tuple[Any, ...]:
+    """Read a configuration, and options over it.
+
+    Args:
+        dataclass_types: what to fill.
+        parser: made for them.
+        config: a YAML file or its name, if there is one.
+        options: words of a command line.
+        emptied: settings over those of the configuration that are None or [], which no option can write.
+    """
+    settings = read_yaml(find_config(config), _keys(parser)) if config else {}
+    settings |= emptied or {}
+    for key in [key for key, value in settings.items() if _is_empty(value)]:
+        parser.set_defaults(**{key: settings.pop(key)})
     words = [word for key, value in settings.items() for word in _as_options(key, value)]
     try:
         parsed = parser.parse_args_into_dataclasses(
@@ -79,6 +124,18 @@ def run_script(main: Callable[[], None]) -> None:
             raise
         sys.stderr.write(f"{Path(sys.argv[0]).stem}: error: {' '.join(str(error).split())}\n")
         sys.exit(2)
+
+
+def run_as_command(name: str) -> None:
+    """Run `python -m MODULE ...` as `bleurt-repro NAME ...`: the same card, messages and exit codes.
+
+    The command line stands above training and imports it; so it is run by name here, and not imported.
+
+    Args:
+        name: of the command.
+    """
+    sys.argv = ["bleurt-repro", name, *sys.argv[1:]]
+    runpy.run_module("bleurt_repro.cli", run_name="__main__")
 
 
 def find_config(name: str) -> Path:
@@ -137,7 +194,7 @@ def _build_parser(dataclass_types: Sequence[type]) -> _Parser:
 
 
 def _take_config(argv: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Part `--config FILE` from the other words."""
+    """Separate `--config FILE` from the other words."""
     reader = _Parser(add_help=False, allow_abbrev=False)
     reader.add_argument("--config")
     try:
@@ -151,8 +208,15 @@ def _keys(parser: argparse.ArgumentParser) -> list[str]:
     return [action.dest for action in parser._actions if action.dest != "help"]
 
 
+def _is_empty(value: Any) -> bool:
+    """Return whether a value cannot be written as an option."""
+    return value is None or value == []
+
+
 def _as_options(key: str, value: Any) -> list[str]:
     """Write a YAML value as the words of a command line, so that both are checked alike."""
+    if _is_empty(value):
+        return []
     if isinstance(value, list):
         return [f"--{key}", *map(str, value)]
     if isinstance(value, dict):
@@ -161,7 +225,7 @@ def _as_options(key: str, value: Any) -> list[str]:
 
 
 def _explain(message: str, config: str | None, settings: dict[str, Any], options: Sequence[str]) -> str:
-    """Say where a wrong value stands, and how to give what is missing."""
+    """Return the message with the place of the wrong value, or with how to give what is missing."""
     if "arguments are required" in message:
         missing = [word.split("/")[0] for word in message.split(": ", 1)[1].split(", ")]
         return f"missing {', '.join(missing)}: give each as an option, or as a setting in a file named by --config"

@@ -65,7 +65,7 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
     from bleurt_repro.metric.files.writing import write_text
     from bleurt_repro.metric.scorer import BleurtScorer
-    from bleurt_repro.training.run import fingerprint
+    from bleurt_repro.training.results import fingerprint
 
     config_file = Path(checkpoint) / "config.json"
     if not config_file.is_file():

@@ -48,9 +48,9 @@ def average_scorers(
 
     from bleurt_repro import __version__
     from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.metric.loading.checksums import content_hash
     from bleurt_repro.metric.loading.find import load_checkpoint
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
-    from bleurt_repro.metric.signature import content_hash
 
     shares = _shares(checkpoints, weights)
     members = [load_checkpoint(name) for name in checkpoints]
@@ -193,7 +193,7 @@ def _given(weights: Sequence[float], members: int) -> Values:
 
 
 def _member(scorer: Any, weight: float, scores: Values) -> Member:
-    from bleurt_repro.metric.signature import content_hash
+    from bleurt_repro.metric.loading.checksums import content_hash
 
     name, revision = scorer.checkpoint, ""
     if not Path(asked := scorer._arguments["checkpoint"]).expanduser().is_dir():
@@ -207,7 +207,7 @@ def _member(scorer: Any, weight: float, scores: Values) -> Member:
 def _record(ensemble: Ensemble, scores: Values, ratings: Values, validation: str | Path, tuned: str) -> dict[str, Any]:
     from bleurt_repro import __version__
     from bleurt_repro.metric.statistics import kendall_tau, pearson_r
-    from bleurt_repro.training.run import fingerprint
+    from bleurt_repro.training.results import fingerprint
 
     def agreement(values: Values) -> dict[str, float]:
         return {"kendall_tau": kendall_tau(values, ratings), "pearson_r": pearson_r(values, ratings)}
@@ -239,7 +239,7 @@ def _correlation(spread: Values, error: Values) -> float | None:
 
 def _write(folder: Path, ensemble: Ensemble, scorers: Sequence[Any], record: dict[str, Any]) -> None:
     from bleurt_repro.metric.files.writing import write_text
-    from bleurt_repro.metric.signature import SCORING_FILES
+    from bleurt_repro.metric.loading.checksums import SCORING_FILES
 
     folder.mkdir(parents=True, exist_ok=True)
     for member, scorer in zip(ensemble.members, scorers, strict=True):

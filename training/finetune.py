@@ -6,17 +6,22 @@
 
 MODEL is a bare encoder, a pre-trained BLEURT, a converted official checkpoint or any scorer: a folder, a Hub id or an
 embedded name. OUT becomes a checkpoint that `BleurtScorer(OUT)` opens, with results.json and curves.png beside it.
+
+From Python:
+
+    ratings = RatingArguments(model="encoder", train_file="ratings.csv")
+    result = finetune(ratings, FinetuningArguments(output_dir="out", max_steps=1000))
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, Layout, readable_positions, separators_of
+from bleurt_repro.training.arguments import run_as_command
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
@@ -27,9 +32,13 @@ if TYPE_CHECKING:
     from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
     from transformers.modeling_outputs import SequenceClassifierOutput
 
+    from bleurt_repro.training.results import Result
+
 # Ratings beyond these are far from standardised: 760 of 1 to 3 points took a trained scorer from tau 49 to 29, the same
 # ones standardised to 53 (docs/reproduction.md, figure 3).
 FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
+# Validation ratings that are compared with each other when the ranking loss is measured.
+RANKED_TOGETHER = 128
 
 
 @dataclass
@@ -80,20 +89,31 @@ class FinetuningArguments(RunArguments):
     greater_is_better: bool | None = True
 
 
-def agreement(prediction: EvalPrediction) -> dict[str, float]:
-    """Give Kendall tau and Pearson r of a validation pass, for the Trainer."""
+def validation_measures(ratings: RatingArguments) -> Callable[[EvalPrediction], dict[str, float]]:
+    """Return the function that computes loss, Kendall tau and Pearson r of a validation pass, for the Trainer."""
     import numpy as np
+    import torch
 
     from bleurt_repro.metric.statistics import kendall_tau, pearson_r
+    from bleurt_repro.training.losses import RANKING_RANGE, ranking_loss
 
-    scores, ratings = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
-    if np.ptp(scores) == 0:  # a model may be so at the start: no agreement, but no reason to end the run
-        return {"kendall_tau": 0.0, "pearson_r": 0.0}
-    return {"kendall_tau": kendall_tau(scores, ratings), "pearson_r": pearson_r(scores, ratings)}
+    def measure(prediction: EvalPrediction) -> dict[str, float]:
+        scores, targets = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
+        if ratings.loss == "regression":
+            loss = float(np.mean((scores - targets) ** 2))
+        else:
+            clip = RANKING_RANGE if ratings.ranking_clip else None
+            parts = [torch.as_tensor(values).split(RANKED_TOGETHER) for values in (scores, targets)]
+            loss = float(np.mean([ranking_loss(*part, clip).item() for part in zip(*parts, strict=True)]))
+        if np.ptp(scores) == 0:  # a model may be so at the start: no agreement, but no reason to end the run
+            return {"loss": loss, "kendall_tau": 0.0, "pearson_r": 0.0}
+        return {"loss": loss, "kendall_tau": kendall_tau(scores, targets), "pearson_r": pearson_r(scores, targets)}
+
+    return measure
 
 
 def loss_function(ratings: RatingArguments) -> Callable[..., Tensor] | None:
-    """Give the loss for the Trainer to take; None for the model's own, squared error."""
+    """Return the loss for the Trainer to take; None for the model's own, squared error."""
     if ratings.loss == "regression":
         return None
 
@@ -131,7 +151,7 @@ def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 def layout_for(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_length: int | None = None, name: str | None = None
 ) -> Layout:
-    """Give the layout to train with: what the checkpoint records, or the one named, at most as long as asked for.
+    """Return the layout to train with: what the checkpoint records, or the one named, at most as long as asked for.
 
     Args:
         model: what is trained.
@@ -157,7 +177,7 @@ def layout_for(
 
 
 def _warn_of_scale(scores: Sequence[float], file: str) -> None:
-    """Say so where ratings are far from standardised ones, which a fresh or a trained head gives (BLEURT, section 5.1)."""
+    """Warn where ratings are far from standardised ones, which a fresh or a trained head gives (BLEURT, section 5.1)."""
     import numpy as np
 
     mean, deviation = float(np.mean(scores)), float(np.std(scores))
@@ -204,56 +224,67 @@ def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> dict[str, 
     }
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run fine-tuning as the module's docstring says."""
+def finetune(ratings: RatingArguments, arguments: FinetuningArguments) -> Result:
+    """Fine-tune a scorer on ratings, and write it to `arguments.output_dir`.
+
+    Args:
+        ratings: what is trained, on which ratings.
+        arguments: how, and where the checkpoint goes.
+
+    Returns:
+        what results.json holds, in every process.
+
+    Raises:
+        FileNotFoundError: if there is no such model or file.
+        ValueError: if settings and data do not fit together, or the folder holds another run.
+        OSError: if the disk is full.
+    """
     import torch
     from transformers import set_seed
 
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
-    from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.collator import PairCollator, encode_texts
-    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, whole_state, write_results
+    from bleurt_repro.training.run import check_output, finish, train, whole_state
     from bleurt_repro.training.trainer import ScorerTrainer
 
-    words = sys.argv[1:] if arguments is None else arguments
-    ratings, args = parse_config((RatingArguments, FinetuningArguments), words)
-    check_output(args)
-    set_seed(args.seed)
+    check_output(arguments)
+    set_seed(arguments.seed)
 
     model, tokenizer = open_model(ratings.model)
     layout = layout_for(model, tokenizer, ratings.max_length, ratings.layout)
     prepare_scorer(model, tokenizer, layout)
     data = {
         name: encode_texts(texts, tokenizer, layout, keep=["score"])
-        for name, texts in read_data(ratings, layout, args.seed).items()
+        for name, texts in read_data(ratings, layout, arguments.seed).items()
     }
 
     trainer = ScorerTrainer(
         model=model,
-        args=args,
+        args=arguments,
         data_collator=PairCollator(
             tokenizer, {"score": "labels"}, segments=getattr(model.config, "type_vocab_size", 0) > 1
         ),
         train_dataset=data["train"],
         eval_dataset=data["validation"],
         processing_class=tokenizer,
-        compute_metrics=agreement,
+        compute_metrics=validation_measures(ratings),
         compute_loss_func=loss_function(ratings),
     )
-    seconds = train(trainer, args)
+    seconds = train(trainer, arguments)
     state = whole_state(trainer)
 
-    if trainer.is_world_process_zero():
-        with naming_a_full_disk(args.output_dir):
-            if trainer.is_fsdp_enabled:  # each process holds a share of `model`: fill a new one
-                model = type(model)(model.config)
-                model.load_state_dict(state)
-            save_scorer(model, tokenizer, Path(args.output_dir), getattr(torch, ratings.export_dtype))
-            write_results(trainer, ratings, _provenance(ratings, data), seconds)
+    def save(folder: Path) -> None:
+        scorer = model
+        if trainer.is_fsdp_enabled:  # each process holds a share of `model`: fill a new one
+            scorer = type(model)(model.config)
+            scorer.load_state_dict(state)
+        save_scorer(scorer, tokenizer, folder, getattr(torch, ratings.export_dtype))
+
+    return finish(trainer, "finetune", ratings, _provenance(ratings, data), seconds, save)
 
 
 def _provenance(ratings: RatingArguments, data: dict[str, Dataset]) -> dict[str, Any]:
-    from bleurt_repro.training.run import fingerprint
+    from bleurt_repro.training.results import fingerprint
 
     files = [path for path in (ratings.train_file, ratings.validation_file) if path]
     return {
@@ -264,4 +295,4 @@ def _provenance(ratings: RatingArguments, data: dict[str, Dataset]) -> dict[str,
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command("finetune")

@@ -13,117 +13,171 @@ grid.yaml names the weights to try, and the ratings and settings of the fine-tun
       train_file: train.jsonl
       validation_file: validation.jsonl
 
-Each combination is pre-trained and fine-tuned in a folder of its own below OUT. The same command goes on after a kill:
-what is finished is kept, what was begun is resumed. At the end OUT holds grid.json, grid.md and grid.png.
+Each combination is pre-trained and fine-tuned in a folder of its own below OUT. After a kill the same command resumes:
+finished combinations are kept, the one that was begun continues. At the end OUT holds grid.json, grid.md and grid.png.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bleurt_repro.training.run import COLOURS
+from bleurt_repro.metric.files.yaml_files import read_plain_yaml
+from bleurt_repro.training.arguments import load_config
+from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
+from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments, pretrain
+from bleurt_repro.training.results import COLOURS, RESULTS, Result
 
-GRID = "--grid"
-# Settings that every combination has for itself.
-OWN = ("output_dir", "resume")
+# Settings of the fine-tuning that every combination has for itself.
+OWN = ("output_dir", "resume", "model")
+
+Weights = dict[str, float]
 
 
-def read_grid(path: str) -> tuple[list[dict[str, float]], dict[str, Any]]:
-    """Read which weights to try and how to judge them.
+@dataclass
+class GridArguments:
+    """Whether the weights of the groups are searched."""
+
+    grid: str | None = field(default=None, metadata={"help": "YAML file of weights to search (see gamma_grid.py)."})
+
+
+@dataclass(frozen=True)
+class GammaGrid:
+    """Which weights to try, and how to judge them.
+
+    Attributes:
+        combinations: to try, each with a weight by group.
+        finetune: settings of the fine-tuning that judges them, by name.
+    """
+
+    combinations: list[Weights]
+    finetune: dict[str, Any]
+
+
+def read_grid(path: str | Path) -> GammaGrid:
+    """Read a grid.
 
     Args:
         path: YAML file as in the module's docstring.
-
-    Returns:
-        the combinations, each a weight by group; and the settings of the fine-tuning.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it is not as it must be.
     """
-    import yaml
-
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{GRID}: there is no file {path}; it must be YAML with the keys gammas and finetune")
-    try:
-        grid = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+        raise FileNotFoundError(f"--grid: there is no file {path}; it must be YAML with the keys gammas and finetune")
+    _, grid = read_plain_yaml(Path(path))
     if not isinstance(grid, dict) or set(grid) != {"gammas", "finetune"}:
         found = ", ".join(map(str, grid)) if isinstance(grid, dict) else type(grid).__name__
         raise ValueError(f"{path} must have the keys gammas and finetune, found {found}")
-    gammas, finetune = grid["gammas"], grid["finetune"]
-    if not isinstance(gammas, dict) or not all(isinstance(values, list) and values for values in gammas.values()):
-        raise ValueError(f"{path}: gammas must name groups, each with a list of weights to try, found {gammas!r}")
-    for group, values in gammas.items():
-        if wrong := [
-            v for v in values if isinstance(v, bool) or not isinstance(v, int | float) or not 0 <= v < math.inf
-        ]:
-            raise ValueError(f"{path}: weights of {group} must be numbers of at least 0, found {wrong[0]!r}")
-    if not isinstance(finetune, dict) or "train_file" not in finetune:
+    gammas, settings = grid["gammas"], grid["finetune"]
+    _check_gammas(path, gammas)
+    if not isinstance(settings, dict) or "train_file" not in settings:
         raise ValueError(f"{path}: finetune must be settings of bleurt-repro finetune, train_file among them")
-    if own := [name for name in (*OWN, "model") if name in finetune]:
+    if own := [name for name in OWN if name in settings]:
         raise ValueError(f"{path}: finetune must not set {own[0]}: the grid does")
     combinations = [
         dict(zip(gammas, map(float, values), strict=True)) for values in itertools.product(*gammas.values())
     ]
-    return combinations, finetune
+    return GammaGrid(combinations, settings)
 
 
-def search(path: str, words: Sequence[str]) -> None:
-    """Run the search.
+def _check_gammas(path: str | Path, gammas: Any) -> None:
+    if not isinstance(gammas, dict) or not all(isinstance(values, list) and values for values in gammas.values()):
+        raise ValueError(f"{path}: gammas must name groups, each with a list of weights to try, found {gammas!r}")
+    for group, values in gammas.items():
+        if not hasattr(PairArguments, f"gamma_{group}"):
+            known = ", ".join(name.removeprefix("gamma_") for name in vars(PairArguments) if name.startswith("gamma_"))
+            raise ValueError(f"{path}: there is no group {group}; the groups are {known}")
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise ValueError(f"{path}: weights of {group} must be numbers of at least 0, found {value!r}")
+
+
+def pretrain_or_search(pairs: PairArguments, grid: GridArguments, arguments: PretrainingArguments) -> Result:
+    """Run `bleurt-repro pretrain`: one pre-training, or with a grid a search."""
+    if grid.grid is None:
+        return pretrain(pairs, arguments)
+    return search_gamma(read_grid(grid.grid), pairs, arguments)
+
+
+def search_gamma(grid: GammaGrid, pairs: PairArguments, arguments: PretrainingArguments) -> Result:
+    """Pre-train and fine-tune with each combination of weights, and compare them on validation ratings.
 
     Args:
-        path: of the grid.
-        words: options of `bleurt-repro pretrain` for every combination; `--output_dir` is the folder of the search, and
-            `--grid` is among them.
+        grid: what to try, and how to judge it.
+        pairs: what is pre-trained, on which pairs; the grid's weights take the place of those here.
+        arguments: of every pre-training; `output_dir` is the folder of the search.
+
+    Returns:
+        what grid.json holds: "cells", each combination with its validation measure, best first.
 
     Raises:
-        ValueError: if the options set a weight or a folder's resuming themselves.
+        ValueError: if a weight is set that the grid searches.
     """
+    _check_weights(grid, pairs)
+    cells = [
+        _judge(grid, gammas, pairs, arguments, f"{number} of {len(grid.combinations)}")
+        for number, gammas in enumerate(grid.combinations, start=1)
+    ]
+    cells.sort(key=lambda cell: -cell["validation"])
+    result = Result("gamma_grid", None, {"measure": "kendall_tau", "cells": cells}, arguments.seed)
+    if not arguments.process_index:
+        _write_search(result, Path(str(arguments.output_dir)))
+    return result
+
+
+def _check_weights(grid: GammaGrid, pairs: PairArguments) -> None:
+    for group in grid.combinations[0]:
+        if getattr(pairs, f"gamma_{group}") != getattr(PairArguments, f"gamma_{group}"):
+            raise ValueError(f"leave out gamma_{group}: the grid searches it")
+
+
+def _judge(
+    grid: GammaGrid, gammas: Weights, pairs: PairArguments, arguments: PretrainingArguments, number: str
+) -> dict[str, Any]:
+    """Pre-train with some weights and fine-tune what comes of it, each unless that is done."""
+    from tqdm import tqdm
+
+    folder = Path(str(arguments.output_dir)) / _name(gammas)
+    pretrained, tuned = folder / "pretrained", folder / "finetuned"
+    if (tuned / RESULTS).is_file():
+        best = Result.read(tuned)["best"]
+    else:
+        tqdm.write(f"grid: {number}, {_name(gammas)}")
+        if not (pretrained / RESULTS).is_file():
+            own = copy.copy(arguments)  # `replace` would take the batch of a process for that of all
+            own.output_dir, own.resume = str(pretrained), True
+            pretrain(replace(pairs, **{f"gamma_{group}": value for group, value in gammas.items()}), own)
+        settings = {**grid.finetune, "model": str(pretrained), "output_dir": str(tuned), "resume": True}
+        ratings, own = load_config((RatingArguments, FinetuningArguments), settings.pop("config", None), settings)
+        best = finetune(ratings, own)["best"]
+    return {"gammas": gammas, "folder": folder.name, "validation": best["value"], "step": best["step"]}
+
+
+def _name(gammas: Mapping[str, float]) -> str:
+    return "_".join(f"{group}-{value:g}" for group, value in gammas.items())
+
+
+def _write_search(result: Result, folder: Path) -> None:
     from tqdm import tqdm
 
     from bleurt_repro.metric.files.writing import write_text
-    from bleurt_repro.training.finetune import main as finetune
-    from bleurt_repro.training.pretrain import main as pretrain
-    from bleurt_repro.training.run import RESULTS
 
-    combinations, settings = read_grid(path)
-    shared, output = _take_output(words)
-    judge = [word for key, value in settings.items() for word in (f"--{key}", *map(str, _as_list(value)))]
-    cells = []
-    for number, gammas in enumerate(combinations, start=1):
-        folder = output / _name(gammas)
-        if not (folder / "finetuned" / RESULTS).is_file():
-            tqdm.write(f"{GRID}: {number} of {len(combinations)}, {_name(gammas)}")
-            weights = [word for group, value in gammas.items() for word in (f"--gamma_{group}", str(value))]
-            if not (folder / "pretrained" / RESULTS).is_file():
-                pretrain([*shared, *weights, "--output_dir", str(folder / "pretrained"), "--resume", "true"])
-            tuned = [
-                "--model",
-                str(folder / "pretrained"),
-                "--output_dir",
-                str(folder / "finetuned"),
-                "--resume",
-                "true",
-            ]
-            finetune([*judge, *tuned])
-        best = json.loads((folder / "finetuned" / RESULTS).read_text(encoding="utf-8"))["best"]
-        cells.append({"gammas": gammas, "folder": folder.name, "validation": best["value"], "step": best["step"]})
-    cells.sort(key=lambda cell: -cell["validation"])
-    write_text(output / "grid.json", json.dumps({"measure": "kendall_tau", "cells": cells}, indent=2) + "\n")
-    write_text(output / "grid.md", draw_table(cells))
-    draw_plot(cells, output / "grid.png")
-    tqdm.write(draw_table(cells))
+    table = draw_table(result["cells"])
+    write_text(folder / "grid.md", table)
+    draw_plot(result["cells"], folder / "grid.png")
+    result.write(folder / "grid.json")
+    tqdm.write(table)
 
 
 def draw_table(cells: Sequence[dict[str, Any]]) -> str:
-    """Give the combinations as a Markdown table, in the order of the cells."""
+    """Return the combinations as a Markdown table, in the order of the cells."""
     from tabulate import tabulate
 
     rows = [[*cell["gammas"].values(), f"{100 * cell['validation']:.1f}"] for cell in cells]
@@ -146,27 +200,3 @@ def draw_plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
     axes.set_ylabel("weights gamma")
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=150)
-
-
-def _take_output(words: Sequence[str]) -> tuple[list[str], Path]:
-    """Part the folder of the search from the options that all combinations share."""
-    import argparse
-
-    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in (GRID, "--output_dir"):
-        reader.add_argument(option)
-        if option not in [word.split("=")[0] for word in words]:
-            raise ValueError(f"give {option} as an option, not in a configuration: each combination has its own")
-    found, shared = reader.parse_known_args(list(words))
-    for word in shared:
-        if word.startswith("--gamma_") or word.split("=")[0] == "--resume":
-            raise ValueError(f"leave out {word.split('=')[0]}: the grid sets the weights, and always goes on")
-    return shared, Path(found.output_dir)
-
-
-def _name(gammas: dict[str, float]) -> str:
-    return "_".join(f"{group}-{value:g}" for group, value in gammas.items())
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

@@ -1,9 +1,16 @@
-"""The ranking loss that the official release offers beside squared error (`--loss ranking`)."""
+"""The losses: squared error and ranking for ratings, the multi-task loss for the signals of synthetic pairs.
+
+Fine-tuning minimises the squared error (BLEURT, section 3), which is the loss of `transformers`' own regression head, or
+with `--loss ranking` what the official release offers beside it. Pre-training minimises the multi-task loss (BLEURT,
+section 4.3).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import torch
 from torch.nn import functional
 
 if TYPE_CHECKING:
@@ -14,11 +21,49 @@ if TYPE_CHECKING:
 RANKING_RANGE = (0.0, 1.0)
 
 
+def multi_task_loss(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """Compute the weighted sum of the tasks' losses (BLEURT, section 4.3).
+
+    Args:
+        losses: of each task, a tensor of any one shape.
+        weights: gamma of each task's group, by task.
+
+    Returns:
+        the total, of the same shape.
+    """
+    return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum(dim=0)
+
+
+def regression_losses(predictions: Tensor, targets: Tensor) -> Tensor:
+    """Compute each pair's squared error, averaged over the numbers of a signal.
+
+    Args:
+        predictions, targets: shape (pairs, size), targets standardised.
+
+    Returns:
+        shape (pairs,).
+    """
+    return functional.mse_loss(predictions, targets, reduction="none").mean(dim=-1)
+
+
+def classification_losses(predictions: Tensor, targets: Tensor) -> Tensor:
+    """Compute each pair's cross-entropy to the probabilities that a teacher gave.
+
+    Args:
+        predictions: logits, shape (pairs, classes).
+        targets: probabilities, shape (pairs, classes).
+
+    Returns:
+        shape (pairs,).
+    """
+    return functional.cross_entropy(predictions, targets, reduction="none")
+
+
 def ranking_loss(predictions: Tensor, ratings: Tensor, clip: tuple[float, float] | None = RANKING_RANGE) -> Tensor:
-    """Give the mean of -log sigmoid(better - worse) over all pairs of a batch that people rated differently.
+    """Compute the mean of -log sigmoid(better - worse) over all pairs of a batch that people rated differently.
 
     Stiennon et al., 2020, https://arxiv.org/abs/2009.01325, section 3.4. The official release counts a pair of equal
-    ratings as if the second were better; here such pairs say nothing and are left out.
+    ratings as if the second were better; here such pairs are left out.
 
     Args:
         predictions, ratings: shape (pairs,).

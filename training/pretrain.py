@@ -6,23 +6,28 @@
     torchrun --nproc_per_node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
 
 ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made, or several such
-folders of the same signals. OUT becomes
-the checkpoint that `bleurt-repro finetune --model OUT` starts from, with results.json and curves.png beside it. A grid
-searches the weights of the groups of signals: see `gamma_grid`.
+folders of the same signals. OUT becomes the checkpoint that `bleurt-repro finetune --model OUT` starts from, with
+results.json and curves.png beside it. A grid searches the weights of the groups of signals: see `gamma_grid`.
+
+From Python:
+
+    pretrain(PairArguments(model="encoder", pairs=["pairs"]), PretrainingArguments(output_dir="out"))
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
+from bleurt_repro.training.arguments import run_as_command
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+    from bleurt_repro.training.results import Result
 
 
 @dataclass
@@ -39,10 +44,9 @@ class PairArguments:
     gamma_likelihood: float = field(default=1.0, metadata={"help": "Weight of the four likelihoods."})
     gamma_classification: float = field(default=1.0, metadata={"help": "Weight of entailment and flag."})
     leave_out: list[str] = field(default_factory=list, metadata={"help": "Signals not to learn, for ablations."})
-    grid: str | None = field(default=None, metadata={"help": "YAML file of weights to search (see gamma_grid.py)."})
 
     def gammas(self, groups: set[str]) -> dict[str, float]:
-        """Give the weights of the groups that are there."""
+        """Return the weights of the groups that are there."""
         return {group: getattr(self, f"gamma_{group}") for group in sorted(groups)}
 
 
@@ -56,7 +60,7 @@ class PretrainingArguments(RunArguments):
 
 
 def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset]:
-    """Part the pairs by their reference, so that no text trained on is validated on.
+    """Split the pairs by their reference, so that no text trained on is validated on.
 
     Args:
         pairs: with "reference"; by its text, since sets made apart number their segments alike.
@@ -79,27 +83,33 @@ def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset
     return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run pre-training as the module's docstring says."""
+def pretrain(data: PairArguments, arguments: PretrainingArguments) -> Result:
+    """Pre-train an encoder, and write what fine-tuning starts from to `arguments.output_dir`.
+
+    Args:
+        data: what is trained, on which pairs.
+        arguments: how, and where the checkpoint goes.
+
+    Returns:
+        what results.json holds, in every process.
+
+    Raises:
+        FileNotFoundError: if there is no such model or set of pairs.
+        ValueError: if settings and data do not fit together, or the folder holds another run.
+        OSError: if the disk is full.
+    """
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
     from bleurt_repro.datasets_builders.synthetic.builder import join_sets
     from bleurt_repro.metric.loading.find import find_checkpoint
-    from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.collator import PairCollator, encode_texts
     from bleurt_repro.training.pretraining_model import TARGET, PretrainingModel, export_scorer, read_tasks
-    from bleurt_repro.training.run import check_output, naming_a_full_disk, train, whole_state, write_results
+    from bleurt_repro.training.run import check_output, finish, train, whole_state
     from bleurt_repro.training.trainer import PretrainingTrainer
 
-    words = sys.argv[1:] if arguments is None else arguments
-    data, args = parse_config((PairArguments, PretrainingArguments), words)
-    if data.grid:
-        from bleurt_repro.training.gamma_grid import search
-
-        return search(data.grid, words)
-    check_output(args)
-    set_seed(args.seed)
+    check_output(arguments)
+    set_seed(arguments.seed)
 
     record = join_sets(data.pairs)
     tasks = read_tasks(record["signals"], data.leave_out)
@@ -116,24 +126,24 @@ def main(arguments: list[str] | None = None) -> None:
     names = [task.name for task in tasks]
     train_pairs, held_pairs = (
         encode_texts(part, tokenizer, layout, keep=names)
-        for part in hold_out(pairs, data.validation_segments, args.seed)
+        for part in hold_out(pairs, data.validation_segments, arguments.seed)
     )
 
     trainer = PretrainingTrainer(
         model=model,
-        args=args,
+        args=arguments,
         data_collator=PairCollator(tokenizer, {name: TARGET + name for name in names}),
         train_dataset=train_pairs,
         eval_dataset=held_pairs,
         processing_class=tokenizer,
     )
-    seconds = train(trainer, args)
+    seconds = train(trainer, arguments)
     state = whole_state(trainer)
 
-    if trainer.is_world_process_zero():
-        with naming_a_full_disk(args.output_dir):
-            export_scorer(encoder.config, state, tokenizer, layout, args.output_dir)
-            write_results(trainer, data, _provenance(data, record, train_pairs, held_pairs), seconds)
+    def save(folder: Path) -> None:
+        export_scorer(encoder.config, state, tokenizer, layout, folder, arguments.seed)
+
+    return finish(trainer, "pretrain", data, _provenance(data, record, train_pairs, held_pairs), seconds, save)
 
 
 def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:
@@ -150,4 +160,4 @@ def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, hel
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command("pretrain")

@@ -1,4 +1,4 @@
-"""The pre-training model: an encoder and one linear head a signal, with the multi-task loss (BLEURT, section 4.3)."""
+"""The pre-training model: an encoder and one linear head per signal (BLEURT, section 4.3; the loss is in `losses`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+
+from bleurt_repro.training.losses import classification_losses, multi_task_loss, regression_losses
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -49,7 +50,7 @@ class Task:
 
 
 def read_tasks(signals: Sequence[Mapping[str, Any]], leave_out: Sequence[str] = ()) -> list[Task]:
-    """Give the tasks of a data set's signals.
+    """Return the tasks of a data set's signals.
 
     Args:
         signals: the "signals" of its record: name, size, loss, group, mean, std.
@@ -79,7 +80,7 @@ def read_tasks(signals: Sequence[Mapping[str, Any]], leave_out: Sequence[str] = 
 
 
 class PretrainingModel(nn.Module):
-    """An encoder whose pooled first token feeds one linear layer a signal.
+    """An encoder whose pooled first token feeds one linear layer per signal.
 
     Args:
         encoder: any `transformers` encoder; its pooler's output is used, or without a pooler its first token.
@@ -123,7 +124,8 @@ class PretrainingModel(nn.Module):
             targets: "target_<signal>" of shape (pairs, size): raw numbers, or probabilities of classes.
 
         Returns:
-            "loss": the weighted total; "loss_<signal>": each task's, unweighted; "<signal>": predictions (pairs, size).
+            "loss": the weighted total, averaged over pairs; "loss_<signal>": each pair's loss of a task, unweighted
+            (pairs,); "<signal>": predictions (pairs, size).
         """
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and getattr(self.config, "type_vocab_size", 0) > 1:
@@ -132,23 +134,24 @@ class PretrainingModel(nn.Module):
         pooled = getattr(hidden, "pooler_output", None)
         pooled = self.dropout(hidden.last_hidden_state[:, 0] if pooled is None else pooled)
         outputs: dict[str, Tensor] = {}
-        total = torch.zeros((), device=pooled.device)
+        losses: dict[str, Tensor] = {}
         for task in self.tasks:
-            prediction = self.heads[task.name](pooled)  # (pairs, size)
+            outputs[task.name] = self.heads[task.name](pooled)  # (pairs, size)
             if TARGET + task.name in targets:
-                loss = self.task_loss(task, prediction, targets[TARGET + task.name])
-                outputs[f"loss_{task.name}"] = loss
-                total = total + self.gammas[task.group] * loss
-            outputs[task.name] = prediction
-        return {"loss": total, **outputs} if targets else outputs
+                losses[task.name] = self.task_losses(task, outputs[task.name], targets[TARGET + task.name])
+        if not losses:
+            return outputs
+        total = multi_task_loss(losses, {task.name: self.gammas[task.group] for task in self.tasks})
+        named = {f"loss_{name}": loss for name, loss in losses.items()}
+        return {"loss": total.mean(), **named, **outputs}
 
-    def task_loss(self, task: Task, prediction: Tensor, target: Tensor) -> Tensor:
-        """Give a task's loss, averaged over pairs: squared error over the size, or cross-entropy to probabilities."""
+    def task_losses(self, task: Task, prediction: Tensor, target: Tensor) -> Tensor:
+        """Compute each pair's loss of a task, shape (pairs,)."""
         prediction, target = prediction.float(), target.float()
         if task.loss == "classification":
-            return functional.cross_entropy(prediction, target)
+            return classification_losses(prediction, target)
         standard = (target - self.get_buffer(f"mean_{task.name}")) / self.get_buffer(f"std_{task.name}")
-        return functional.mse_loss(prediction, standard)
+        return regression_losses(prediction, standard)
 
     def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict[str, Any] | None = None) -> None:
         """Trade time for memory, as the Trainer asks."""
@@ -161,8 +164,9 @@ def export_scorer(
     tokenizer: PreTrainedTokenizerBase,
     layout: Layout,
     folder: str | Path,
+    seed: int = 0,
 ) -> None:
-    """Write what fine-tuning starts from: the encoder and its pooler under a fresh head of one label.
+    """Write what fine-tuning starts from: the encoder and its pooler under a new head of one label.
 
     Args:
         config: the encoder's.
@@ -170,13 +174,16 @@ def export_scorer(
         tokenizer: the encoder's.
         layout: which texts it read, and how long.
         folder: where to.
+        seed: of the head's random weights: two exports of the same weights are equal.
     """
     from transformers import AutoModelForSequenceClassification
 
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
 
     config.num_labels = 1
-    scorer = AutoModelForSequenceClassification.from_config(config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        scorer = AutoModelForSequenceClassification.from_config(config)
     body = getattr(scorer, scorer.base_model_prefix)
     encoder = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
     lacking, surplus = body.load_state_dict(encoder, strict=False)

@@ -1,17 +1,11 @@
-"""What pre-training and fine-tuning share: the paper's settings, going on after a kill, and the record of a run.
-
-Draw the curves of a training run from its results.
-"""
+"""What all training shares: the paper's settings, resuming after a kill, and the record of a run."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import platform
-import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,57 +13,12 @@ from typing import TYPE_CHECKING, Any
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
-from bleurt_repro.metric.files.writing import ROOM
+from bleurt_repro.metric.files.writing import naming_what_fails
+from bleurt_repro.training.results import COLOURS, Result, plain, repeating_command
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Okabe and Ito's palette, told apart by colour-blind readers too: https://jfly.uni-koeln.de/color/
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-
-
-def draw_curves(results: dict[str, Any], path: Path) -> None:
-    """Draw losses, and validation measures where there are any, against steps.
-
-    Args:
-        results: of a run; its "history" is the Trainer's log.
-        path: the PNG or SVG file to write.
-    """
-    from matplotlib.figure import Figure
-
-    history = results["history"]
-    losses = _series(history, lambda name: name == "loss" or name.endswith("_loss") or "loss_" in name)
-    measures = _series(history, lambda name: name in ("eval_kendall_tau", "eval_pearson_r"))
-    panels = [(values, label) for values, label in ((losses, "loss"), (measures, "agreement")) if values]
-    figure = Figure(figsize=(6 * max(len(panels), 1), 4), layout="constrained")
-    for place, (series, label) in enumerate(panels, start=1):
-        axes = figure.add_subplot(1, len(panels), place)
-        kinds = list(dict.fromkeys(name.removeprefix("eval_") for name in series))
-        for name, points in series.items():
-            steps, values = zip(*points, strict=True)
-            # A signal has one colour: dotted in training, solid in validation.
-            colour = COLOURS[kinds.index(name.removeprefix("eval_")) % len(COLOURS)]
-            style = "-" if name.startswith("eval_") else ":"
-            marker = "o" if name.startswith("eval_") else None
-            title = name.replace("eval_", "validation ").replace("_", " ")
-            axes.plot(steps, values, style, marker=marker, markersize=4, color=colour, label=title)
-        axes.set_xlabel("step")
-        axes.set_ylabel(label)
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-
-
-def _series(history: list[dict[str, Any]], wanted: Any) -> dict[str, list[tuple[int, float]]]:
-    series: dict[str, list[tuple[int, float]]] = {}
-    for entry in history:
-        for name, value in entry.items():
-            if wanted(name) and isinstance(value, int | float) and name != "train_loss":
-                series.setdefault(name, []).append((entry["step"], value))
-    return series
-
-
-RESULTS = "results.json"
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
     "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay bf16 max_steps "
@@ -185,27 +134,18 @@ def check_output(args: Any) -> None:
         )
 
 
-@contextlib.contextmanager
-def naming_a_full_disk(folder: str | Path) -> Iterator[None]:
-    """Turn what the libraries raise when the disk is full, often of another kind and name, into one clear error.
+def naming_a_full_disk(folder: str | Path) -> AbstractContextManager[None]:
+    """Turn what the libraries raise when the disk is full into one clear error that names the last whole checkpoint.
 
     Args:
         folder: that is written to.
-
-    Raises:
-        OSError: if the disk is full; it names the last whole checkpoint, which stays.
     """
-    from safetensors import SafetensorError
 
-    try:
-        yield
-    except (OSError, RuntimeError, SafetensorError) as error:
-        # torch's own writer says nothing of space: look at the disk.
-        if "No space left" not in str(error) and shutil.disk_usage(folder).free >= ROOM:
-            raise
+    def advice() -> str:
         found, _ = last_checkpoint(Path(folder))
-        rest = f"{found.name} is whole: make room and add --resume" if found else "nothing was saved yet: make room"
-        raise OSError(errno.ENOSPC, f"the disk of {folder} is full; {rest}") from error
+        return f"{found.name} is whole: make room and add --resume" if found else "nothing was saved yet: make room"
+
+    return naming_what_fails(folder, advice)
 
 
 def train(trainer: Trainer, args: Any) -> float:
@@ -244,64 +184,101 @@ def whole_state(trainer: Trainer) -> dict[str, Tensor]:
     return state
 
 
-def fingerprint(paths: Sequence[str]) -> list[dict[str, str]]:
-    """Name each file and the SHA-256 of its bytes."""
-    from bleurt_repro.metric.signature import file_hash
-
-    return [{"file": Path(path).name, "sha256": file_hash(Path(path)).hex()} for path in paths]
-
-
-def write_results(trainer: Trainer, settings: Any, data: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Write results.json and curves.png into the run's folder.
+def finish(
+    trainer: Trainer,
+    kind: str,
+    settings: Any,
+    data: dict[str, Any],
+    seconds: float,
+    save: Callable[[Path], None],
+) -> Result:
+    """Write checkpoint, results.json and curves.png into the run's folder; to be called by every process.
 
     Args:
         trainer: after training.
-        settings: the script's own dataclass.
+        kind: of training, "finetune" or "pretrain".
+        settings: the dataclass of what is trained, on which data.
         data: what was trained on.
         seconds: of training.
+        save: writes the checkpoint into a folder; called by the main process only.
 
     Returns:
         what results.json holds.
-    """
-    from bleurt_repro.metric.files.writing import write_text
 
+    Raises:
+        OSError: if the disk is full.
+    """
+    result = _result(trainer, kind, settings, data, seconds)
+    folder = Path(str(trainer.args.output_dir))
+    if trainer.is_world_process_zero():
+        with naming_a_full_disk(folder):
+            save(folder)
+            draw_curves(result, folder / "curves.png")
+            result.write(folder)
+    trainer.accelerator.wait_for_everyone()  # so that no process reads what is not there yet
+    return result
+
+
+def _result(trainer: Trainer, kind: str, settings: Any, data: dict[str, Any], seconds: float) -> Result:
     args: Any = trainer.args
-    state, folder = trainer.state, Path(str(trainer.args.output_dir))
-    examples = state.global_step * args.global_batch_size
-    results = {
-        "data": data,
+    state = trainer.state
+    given = plain({**asdict(settings), **{name: getattr(args, name) for name in RECORDED}})
+    figures = {
         "best": {"measure": args.metric_for_best_model, "value": state.best_metric, "step": state.best_global_step},
         "steps": state.global_step,
         "epochs": state.epoch,
         "seconds": round(seconds, 1),
-        "examples_per_second": round(examples / seconds, 1),
-        "settings": plain({**asdict(settings), **{name: getattr(args, name) for name in RECORDED}}),
-        "versions": versions(),
+        "examples_per_second": round(state.global_step * args.global_batch_size / seconds, 1),
+        "settings": given,
         "history": state.log_history,
     }
-    write_text(folder / RESULTS, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
-    draw_curves(results, folder / "curves.png")
-    return results
+    return Result(kind, repeating_command(f"bleurt-repro {kind}", given), figures, args.seed, data=data)
 
 
-def plain(settings: dict[str, Any]) -> dict[str, Any]:
-    """Make settings fit for JSON, and leave the folders out of the names of files."""
-    values = {name: getattr(value, "value", value) for name, value in settings.items()}  # of an enumeration
-    return {name: Path(value).name if isinstance(value, str) else value for name, value in values.items()}
+def draw_curves(result: Mapping[str, Any], path: Path) -> None:
+    """Draw losses, and validation measures where there are any, against steps.
+
+    Args:
+        result: of a training run; its "history" is the Trainer's log.
+        path: the PNG or SVG file to write.
+    """
+    from matplotlib.figure import Figure
+
+    history = result["history"]
+    losses = _series(history, lambda name: name == "loss" or name.endswith("_loss") or "loss_" in name)
+    measures = _series(history, lambda name: name in ("eval_kendall_tau", "eval_pearson_r"))
+    panels = [(values, label) for values, label in ((losses, "loss"), (measures, "agreement")) if values]
+    figure = Figure(figsize=(6 * max(len(panels), 1), 4), layout="constrained")
+    for place, (series, label) in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), place)
+        _draw_panel(axes, series)
+        axes.set_ylabel(label)
+    figure.savefig(path, dpi=150)
 
 
-def versions() -> dict[str, str]:
-    """Give the versions that a run's figures depend on."""
-    import tokenizers
-    import torch
-    import transformers
+def _draw_panel(axes: Any, series: Mapping[str, list[tuple[int, float]]]) -> None:
+    """Draw some quantities; each has one colour, dotted in training and solid in validation."""
+    quantities = list(dict.fromkeys(name.removeprefix("eval_") for name in series))
+    for name, points in series.items():
+        is_validation = name.startswith("eval_")
+        axes.plot(
+            *zip(*points, strict=True),
+            "-" if is_validation else ":",
+            marker="o" if is_validation else None,
+            markersize=4,
+            color=COLOURS[quantities.index(name.removeprefix("eval_")) % len(COLOURS)],
+            label=name.replace("eval_", "validation ").replace("_", " "),
+        )
+    axes.set_xlabel("step")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
 
-    from bleurt_repro import __version__
 
-    return {
-        "bleurt_repro": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "tokenizers": tokenizers.__version__,
-    }
+def _series(history: list[dict[str, Any]], wanted: Callable[[str], bool]) -> dict[str, list[tuple[int, float]]]:
+    """Collect the points (step, value) of the wanted quantities of a log."""
+    series: dict[str, list[tuple[int, float]]] = {}
+    for entry in history:
+        for name, value in entry.items():
+            if wanted(name) and isinstance(value, int | float) and name != "train_loss":
+                series.setdefault(name, []).append((entry["step"], value))
+    return series

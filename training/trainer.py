@@ -1,4 +1,9 @@
-"""The Trainer with what our models need: a halt on a loss that is no number, layer-wise rates, each task's loss by name."""
+"""The Trainer with what our models need: a stop when the loss is no number, layer-wise rates, each task's loss by name.
+
+Validation losses are means over pairs, whatever the number of processes. The Trainer's own are means over batches, and
+where pairs are repeated so that all processes get full batches, the repeated ones count twice. So each pair's loss (or
+prediction) is gathered, without the repeated ones, and averaged at the end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import EarlyStoppingCallback, Trainer
+from transformers import EarlyStoppingCallback, EvalPrediction, Trainer
+
+from bleurt_repro.training.losses import multi_task_loss
 
 LAYER = re.compile(r"\.(?:layer|layers|h)\.(\d+)\.")
 
@@ -37,7 +44,7 @@ class ScorerTrainer(Trainer):
         return loss
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Tensor | int | None]:
-        """Give the batches of the next step; none where a run goes on that was killed after its last one."""
+        """Return the batches of the next step; none where a resumed run was killed after its last step."""
         return ([], None) if self._is_over() else super().get_batch_samples(*args, **kwargs)
 
     def _is_over(self) -> bool:
@@ -45,6 +52,11 @@ class ScorerTrainer(Trainer):
         return self.state.global_step >= self.state.max_steps or any(
             call.early_stopping_patience_counter >= call.early_stopping_patience for call in patient
         )
+
+    def prediction_step(self, *args: Any, **kwargs: Any) -> tuple[None, Any, Any]:
+        """Predict a batch; the loss is left to `compute_metrics`, which sees each pair once."""
+        _, predictions, labels = super().prediction_step(*args, **kwargs)
+        return None, predictions, labels
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """Make the Trainer's optimizer; with `layer_decay` below 1, lower layers take smaller steps."""
@@ -59,7 +71,7 @@ class ScorerTrainer(Trainer):
 
 
 def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:
-    """Give each layer its learning rate: the head's full one, `decay` times it a layer further down.
+    """Group the parameters by layer, each with its learning rate: the head's is full, each layer below takes `decay` of it.
 
     Args:
         model: whose parameters are named "...layer.N..." within the encoder.
@@ -89,8 +101,10 @@ class PretrainingTrainer(ScorerTrainer):
     """Trains a `PretrainingModel`, and logs the loss of each task by its name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._task_losses: dict[str, dict[str, list[Tensor]]] = {"": defaultdict(list), "eval_": defaultdict(list)}
+        super().__init__(*args, **kwargs, compute_metrics=self._mean_losses)
+        self._task_losses: dict[str, list[Tensor]] = defaultdict(list)
+        trained: Any = self.model
+        self._weights = {task.name: trained.gammas[task.group] for task in trained.tasks}
 
     def compute_loss(
         self,
@@ -99,27 +113,31 @@ class PretrainingTrainer(ScorerTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
-        """Give the total loss, keeping those of the tasks for the log."""
+        """Return the total loss; keep those of the tasks for the log."""
         outputs = model(**inputs)
-        kept = self._task_losses["" if model.training else "eval_"]
-        for name, value in outputs.items():
-            if name.startswith("loss_"):
-                kept[name].append(value.detach())
+        for name in self._weights if model.training else ():
+            self._task_losses[f"loss_{name}"].append(outputs[f"loss_{name}"].detach().mean())
         return (outputs["loss"], outputs) if return_outputs else outputs["loss"]
 
     def prediction_step(
         self, model: nn.Module, inputs: dict[str, Any], *_: Any, **__: Any
-    ) -> tuple[Tensor | None, None, None]:
-        """Compute the loss of held-out pairs; their predictions are not kept."""
+    ) -> tuple[None, Tensor, Tensor]:
+        """Compute each held-out pair's loss of each task, (pairs, tasks), in the place of predictions."""
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
-            return self.compute_loss(model, inputs).detach().mean(), None, None
+            outputs = model(**inputs)
+        losses = torch.stack([outputs[f"loss_{name}"] for name in self._weights], dim=-1)
+        return None, losses, losses  # the Trainer computes measures only where there are labels too
+
+    def _mean_losses(self, prediction: EvalPrediction) -> dict[str, float]:
+        means = dict(zip(self._weights, torch.as_tensor(prediction.predictions).mean(dim=0), strict=True))
+        named = {f"loss_{name}": mean.item() for name, mean in means.items()}
+        return {"loss": multi_task_loss(means, self._weights).item(), **named}
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Log, with the mean loss of each task since the last time."""
-        prefix = "eval_" if "eval_loss" in logs else ""
-        if "loss" in logs or prefix:
-            for name, values in self._task_losses[prefix].items():
-                logs[prefix + name] = torch.stack(values).mean().item()
-            self._task_losses[prefix].clear()
+        if "loss" in logs:
+            for name, values in self._task_losses.items():
+                logs[name] = torch.stack(values).mean().item()
+            self._task_losses.clear()
         super().log(logs, *args, **kwargs)

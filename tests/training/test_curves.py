@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from bleurt_repro.training.results import draw_curves
+from bleurt_repro.training.run import draw_curves
 
 
 def test_a_loss_has_one_colour_in_training_and_validation(tmp_path, monkeypatch):

@@ -12,14 +12,14 @@ from safetensors.torch import load_file
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.training.finetune import RatingArguments, main, read_data
+from bleurt_repro.training.finetune import RatingArguments, read_data
 from tests.conftest import SPACE, make_tiny_scorer
-from tests.tiny_training import QUICK, options
+from tests.tiny_training import QUICK, finetune, options
 
 
 def test_it_learns_and_the_result_scores(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
-    main(options({"--model": str(start)}, ratings, QUICK, {"--export_dtype": "float16", "--max_length": "48"}))
+    finetune(options({"--model": str(start)}, ratings, QUICK, {"--export_dtype": "float16", "--max_length": "48"}))
     out = tmp_path / "out"
     results = json.loads((out / "results.json").read_text())
     taus = [entry["eval_kendall_tau"] for entry in results["history"] if "eval_kendall_tau" in entry]
@@ -43,7 +43,7 @@ def test_it_learns_and_the_result_scores(ratings, tmp_path):
 
 def test_a_classifier_of_other_labels_gives_its_encoder(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "three", labels=3)
-    main(options({"--model": str(start)}, ratings, {**QUICK, "--max_steps": "1", "--learning_rate": "0"}))
+    finetune(options({"--model": str(start)}, ratings, {**QUICK, "--max_steps": "1", "--learning_rate": "0"}))
     before, after = (load_file(folder / "model.safetensors") for folder in (start, tmp_path / "out"))
     assert after["classifier.weight"].shape == (1, 32)
     name = "bert.encoder.layer.0.attention.self.query.weight"
@@ -61,7 +61,7 @@ def test_a_classifier_of_other_labels_gives_its_encoder(ratings, tmp_path):
 )
 def test_what_is_wrong_is_said(ratings, tiny_scorer, changes, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        main(options({"--model": str(tiny_scorer)}, ratings, QUICK, changes))
+        finetune(options({"--model": str(tiny_scorer)}, ratings, QUICK, changes))
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ import json
 import pytest
 import yaml
 
-from bleurt_repro.training import finetune
+from bleurt_repro.training import gamma_grid
 from bleurt_repro.training.gamma_grid import read_grid
-from bleurt_repro.training.pretrain import main
 from tests.conftest import make_tiny_scorer
-from tests.tiny_training import STEPS, options
+from tests.tiny_training import STEPS, options, pretrain
 
 GAMMAS = {"automatic_metrics": [0, 1], "likelihood": [1]}
 TUNING = {"max_steps": 4, "eval_steps": 2, "save_steps": 2, "disable_tqdm": True}
@@ -28,19 +27,19 @@ def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeyp
     start, output = make_tiny_scorer(tmp_path / "start", spread=0.05), tmp_path / "search"
     words = {"--grid": grid, "--model": str(start), "--pairs": str(pairs), "--output_dir": str(output)}
     steps = {**STEPS, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
-    tuned, tune = [], finetune.main
+    tuned, tune = [], gamma_grid.finetune
 
-    def stop_at_the_second(arguments):
-        tuned.append(arguments)
+    def stop_at_the_second(ratings, arguments):
+        tuned.append(arguments.output_dir)
         if len(tuned) == 2:
             raise KeyboardInterrupt
-        tune(arguments)
+        return tune(ratings, arguments)
 
-    monkeypatch.setattr(finetune, "main", stop_at_the_second)
+    monkeypatch.setattr(gamma_grid, "finetune", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
-        main(options(words, steps))
+        pretrain(options(words, steps))
     assert not (output / "grid.json").exists()
-    main(options(words, steps))
+    pretrain(options(words, steps))
     assert len(tuned) == 3  # the first combination was not tuned again
 
     cells = json.loads((output / "grid.json").read_text())["cells"]
@@ -63,6 +62,10 @@ def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeyp
         ({"gammas": {"likelihood": [True]}}, "found True"),
         ({"finetune": {}}, "train_file among them"),
         ({"finetune": {"train_file": "a", "output_dir": "b"}}, "must not set output_dir"),
+        (
+            {"gammas": {"likelyhood": [1]}},
+            "there is no group likelyhood; the groups are automatic_metrics, likelihood",
+        ),
         ({"more": 1}, "must have the keys gammas and finetune, found finetune, gammas, more"),
     ],
 )
@@ -71,17 +74,10 @@ def test_a_wrong_grid(tmp_path, changes, message):
         read_grid(write_grid(tmp_path / "grid.yaml", **changes))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"--resume": "true"}, "leave out --resume"),
-        ({"--gamma_likelihood": "2"}, "leave out --gamma_likelihood"),
-    ],
-)
-def test_options_that_the_grid_sets(tmp_path, words, message):
-    grid = write_grid(tmp_path / "grid.yaml")
-    with pytest.raises(ValueError, match=message):
-        main(options({"--grid": grid, "--model": "m", "--pairs": "p", "--output_dir": str(tmp_path / "o")}, words))
+def test_a_weight_that_the_grid_searches(tmp_path):
+    words = {"--grid": write_grid(tmp_path / "grid.yaml"), "--model": "m", "--pairs": "p", "--gamma_likelihood": "2"}
+    with pytest.raises(ValueError, match="leave out gamma_likelihood: the grid searches it"):
+        pretrain(options(words, {"--output_dir": str(tmp_path / "o")}))
 
 
 def test_no_grid(tmp_path):

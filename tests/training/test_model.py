@@ -65,9 +65,9 @@ def test_the_loss_is_the_papers():
         entailment -= (
             sum(p * (x - total) for p, x in zip(inputs["target_entailment"][i].tolist(), logits, strict=True)) / 2
         )
-    assert outputs["loss_bleu"].item() == pytest.approx(bleu, abs=1e-6, rel=1e-6)
-    assert outputs["loss_rouge"].item() == pytest.approx(rouge, abs=1e-6, rel=1e-6)
-    assert outputs["loss_entailment"].item() == pytest.approx(entailment, abs=1e-6)
+    assert outputs["loss_bleu"].mean().item() == pytest.approx(bleu, abs=1e-6, rel=1e-6)
+    assert outputs["loss_rouge"].mean().item() == pytest.approx(rouge, abs=1e-6, rel=1e-6)
+    assert outputs["loss_entailment"].mean().item() == pytest.approx(entailment, abs=1e-6)
     expected = 0.5 * (bleu + rouge) + 2 * entailment
     assert outputs["loss"].item() == pytest.approx(expected, abs=1e-6, rel=1e-6)
 

@@ -13,18 +13,17 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.datasets_builders.synthetic.builder import read_info
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
-from bleurt_repro.training.finetune import main as finetune
-from bleurt_repro.training.pretrain import hold_out, main
+from bleurt_repro.training.pretrain import hold_out
 from tests.conftest import make_tiny_scorer
 from tests.tiny_teachers import SENTENCES
-from tests.tiny_training import QUICK, STEPS, options
+from tests.tiny_training import QUICK, STEPS, finetune, options, pretrain
 
 SIGNALS = {"bleu", "rouge", "bertscore", "back_translation_likelihood", "entailment", "back_translation_flag"}
 
 
 def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, tiny_scorer, ratings, tmp_path):
     out = tmp_path / "pretrained"
-    main(options({"--model": str(tiny_scorer), "--pairs": str(pairs), "--output_dir": str(out)}, STEPS))
+    pretrain(options({"--model": str(tiny_scorer), "--pairs": str(pairs), "--output_dir": str(out)}, STEPS))
     results = json.loads((out / "results.json").read_text())
     logged = [entry for entry in results["history"] if "loss" in entry]
     assert {name.removeprefix("loss_") for name in logged[0] if name.startswith("loss_")} == SIGNALS
@@ -51,7 +50,7 @@ def test_several_sets_are_learnt_as_one(pairs, tiny_teachers, tiny_scorer, tmp_p
     words = options(
         {"--model": str(tiny_scorer), "--output_dir": str(tmp_path / "out")}, {**STEPS, "--max_steps": "1"}
     )
-    main([*words, "--pairs", str(pairs), str(tmp_path / "more")])
+    pretrain([*words, "--pairs", str(pairs), str(tmp_path / "more")])
     data = json.loads((tmp_path / "out" / "results.json").read_text())["data"]
     counts = [read_info(folder)["pairs"] for folder in (pairs, tmp_path / "more")]
     assert data["train_pairs"] + data["validation_pairs"] == sum(counts)
@@ -69,7 +68,7 @@ def test_a_group_without_weight_and_a_signal_left_out_are_not_learnt(pairs, tmp_
     }
     runs = {"all": {}, "less": {"--leave_out": "entailment", "--gamma_automatic_metrics": "0"}}
     for name, changes in runs.items():
-        main(options({**STEPS, **words, "--output_dir": str(tmp_path / name)}, changes))
+        pretrain(options({**STEPS, **words, "--output_dir": str(tmp_path / name)}, changes))
     history = json.loads((tmp_path / "less" / "results.json").read_text())["history"]
     logged = [entry for entry in history if "loss" in entry]
     assert "loss_entailment" not in logged[0]
@@ -100,4 +99,4 @@ def test_no_reference_is_on_both_sides():
 def test_what_is_wrong_is_said(pairs, tiny_scorer, tmp_path, changes, error, message):
     words = {"--model": str(tiny_scorer), "--pairs": str(pairs), "--output_dir": str(tmp_path / "out"), **changes}
     with pytest.raises(error, match=message):
-        main(options(words, STEPS))
+        pretrain(options(words, STEPS))

@@ -8,10 +8,9 @@ import math
 import pytest
 import torch
 
-from bleurt_repro.training.finetune import main
 from bleurt_repro.training.losses import ranking_loss
 from tests.conftest import make_tiny_scorer
-from tests.tiny_training import QUICK, options
+from tests.tiny_training import QUICK, finetune, options
 
 
 def logistic(gap: float) -> float:
@@ -42,7 +41,7 @@ def test_without_the_cut():
 def test_it_learns_an_order(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
     words = {"--model": str(start), "--loss": "ranking", "--ranking_clip": "false"}
-    main(options(words, ratings, QUICK))
+    finetune(options(words, ratings, QUICK))
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["best"]["value"] > 0.6
     assert results["settings"]["loss"] == "ranking"
@@ -53,4 +52,4 @@ def test_it_learns_an_order(ratings, tmp_path):
 
 def test_an_unknown_loss(ratings, tiny_scorer):
     with pytest.raises(ValueError, match="loss must be regression or ranking, found 'hinge'"):
-        main(options({"--model": str(tiny_scorer), "--loss": "hinge"}, ratings, QUICK))
+        finetune(options({"--model": str(tiny_scorer), "--loss": "hinge"}, ratings, QUICK))

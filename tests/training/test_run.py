@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from bleurt_repro.training.finetune import main
 from bleurt_repro.training.run import RunArguments, check_output, last_checkpoint
 from tests.conftest import make_tiny_scorer
-from tests.tiny_training import options
+from tests.tiny_training import finetune, options
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ STEPS = {
 }  # fmt: skip
 
 
-def finetune(words: list[str], *launcher: str) -> subprocess.Popen:
+def launch(words: list[str], *launcher: str) -> subprocess.Popen:
     command = [sys.executable, *launcher, "-m", "bleurt_repro.training.finetune", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -61,15 +60,15 @@ def finetune(words: list[str], *launcher: str) -> subprocess.Popen:
 
 def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path):
     words = options({"--model": str(tiny_scorer)}, ratings, STEPS)
-    main([*words, "--output_dir", str(tmp_path / "whole")])
-    killed = finetune([*words, "--output_dir", str(tmp_path / "killed")])
+    finetune([*words, "--output_dir", str(tmp_path / "whole")])
+    killed = launch([*words, "--output_dir", str(tmp_path / "killed")])
     while not (tmp_path / "killed" / "checkpoint-10" / "trainer_state.json").exists():
         assert killed.poll() is None, killed.stderr.read()
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert not (tmp_path / "killed" / "results.json").exists()
-    main([*words, "--output_dir", str(tmp_path / "killed"), "--resume"])
+    finetune([*words, "--output_dir", str(tmp_path / "killed"), "--resume"])
     whole, resumed = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
     assert all(whole[name].equal(resumed[name]) for name in whole)
 
@@ -81,13 +80,13 @@ def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tm
     # Steps that are no whole number of epochs: between two epochs there is nothing to do another step with.
     few = {"--max_steps": "6", "--eval_steps": "2", "--save_steps": "2"}
     words = options({"--model": str(tiny_scorer)}, ratings, {**STEPS, **few, **early})
-    main(words)
+    finetune(words)
     steps = json.loads((tmp_path / "out" / "results.json").read_text())["steps"]
     assert steps == (4 if early else 6)
     whole = {name: (tmp_path / "out" / name).read_bytes() for name in ("model.safetensors", "config.json")}
     for name in (*whole, "results.json"):  # as if it was killed before it wrote its result
         (tmp_path / "out" / name).unlink()
-    main([*words, "--resume"])
+    finetune([*words, "--resume"])
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["steps"] == steps
     assert whole == {name: (tmp_path / "out" / name).read_bytes() for name in whole}
@@ -103,8 +102,8 @@ def test_two_processes_learn_as_one(ratings, tmp_path):
     words = options(
         {"--model": str(start)}, ratings, {**STEPS, "--max_steps": "50", "--eval_steps": "50", "--save_steps": "50"}
     )
-    main([*words, "--output_dir", str(tmp_path / "one")])
-    pair = finetune(
+    finetune([*words, "--output_dir", str(tmp_path / "one")])
+    pair = launch(
         [*words, "--output_dir", str(tmp_path / "two")], "-m", "torch.distributed.run", "--nproc_per_node", "2"
     )
     assert pair.wait() == 0, pair.stderr.read().decode()[-2000:]
@@ -115,6 +114,6 @@ def test_two_processes_learn_as_one(ratings, tmp_path):
 def test_accumulated_batches_learn_as_one(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     words = options({"--model": str(start)}, ratings, {**STEPS, "--max_steps": "10"})
-    main([*words, "--output_dir", str(tmp_path / "one")])
-    main([*words, "--output_dir", str(tmp_path / "four"), "--per_device_train_batch_size", "4"])
+    finetune([*words, "--output_dir", str(tmp_path / "one")])
+    finetune([*words, "--output_dir", str(tmp_path / "four"), "--per_device_train_batch_size", "4"])
     assert losses(tmp_path / "four") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)

@@ -7,9 +7,8 @@ import json
 import pytest
 from transformers import BertConfig, BertForSequenceClassification
 
-from bleurt_repro.training.finetune import main
 from bleurt_repro.training.trainer import layer_groups
-from tests.tiny_training import QUICK, options
+from tests.tiny_training import QUICK, finetune, options
 
 
 def test_lower_layers_take_smaller_steps():
@@ -32,7 +31,7 @@ def test_lower_layers_take_smaller_steps():
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings, tiny_scorer, tmp_path):
-    main(
+    finetune(
         options(
             {"--model": str(tiny_scorer)},
             ratings,
@@ -45,7 +44,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings,
         record["score"] *= 1e30  # its square is no float32
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, records)))
     with pytest.raises(ValueError, match="the loss became inf at step 6: lower the learning rate"):
-        main(
+        finetune(
             [
                 *options(
                     {"--model": str(tiny_scorer)},

@@ -50,21 +50,20 @@ class PreTraining:
         """
         import shutil
 
-        from bleurt_repro.training.pretrain import main as pretrain
-        from bleurt_repro.training.run import RESULTS
+        from bleurt_repro.training.arguments import load_config
+        from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments, pretrain
+        from bleurt_repro.training.results import RESULTS
 
         folder = (
             self.folder / f"{'-'.join(['without', *leave_out]) if leave_out else 'all'}-{self._digest(steps, every)}"
         )
         if not (folder / RESULTS).is_file():
-            words = ["--config", self.config, "--model", self.encoder, "--pairs", self.pairs]
-            words += ["--output_dir", str(folder), "--resume", "true"]
-            words += ["--leave_out", *leave_out] if leave_out else []
-            words += ["--max_steps", str(steps)] if steps else []
+            settings: dict[str, Any] = {"model": self.encoder, "pairs": [self.pairs], "leave_out": list(leave_out)}
+            settings |= {"output_dir": str(folder), "resume": True}
+            settings |= {"max_steps": steps} if steps else {}
             if every:
-                words += [f"--{name}={every}" for name in ("eval_steps", "save_steps")]
-                words += ["--save_total_limit", str(EVERY_CHECKPOINT)]
-            pretrain(words)
+                settings |= {"eval_steps": every, "save_steps": every, "save_total_limit": EVERY_CHECKPOINT}
+            pretrain(*load_config((PairArguments, PretrainingArguments), self.config, settings))
         if not every:
             for checkpoint in folder.glob("checkpoint-*"):
                 shutil.rmtree(checkpoint)
@@ -136,7 +135,7 @@ class FineTuning:
         data: Callable[[int], tuple[Path, Path]],
         texts: Texts,
         notes: Mapping[str, Any] | None = None,
-        more: Sequence[str] = (),
+        more: Mapping[str, Any] | None = None,
     ) -> Row:
         """Train one model a seed and score with each.
 
@@ -146,21 +145,21 @@ class FineTuning:
             data: gives the ratings to train and to validate on, for a seed.
             texts: what is scored.
             notes: what the results say of the row.
-            more: options of `bleurt-repro finetune` over those of the configuration.
+            more: settings of fine-tuning over those of the configuration.
         """
         from tqdm import tqdm
 
         contents = []
         for seed in tqdm(self.options.seeds, desc=name, unit="model", disable=None):
-            contents.append(self._cell(name, start, data(seed), texts, seed, more))
+            contents.append(self._cell(name, start, data(seed), texts, seed, more or {}))
         notes = {**(notes or {}), "training": [content["training"] for content in contents]}
         vectors = [np.array(content["scores"]) for content in contents]
         return Row(name, "model", vectors, contents[0]["signature"], notes)
 
     def _cell(
-        self, name: str, start: str, files: tuple[Path, Path], texts: Texts, seed: int, more: Sequence[str]
+        self, name: str, start: str, files: tuple[Path, Path], texts: Texts, seed: int, more: Mapping[str, Any]
     ) -> dict[str, Any]:
-        inputs = [self._start(start), self._settings(files, seed), *([list(more)] if more else [])]
+        inputs = [self._start(start), self._settings(files, seed), *([_as_words(more)] if more else [])]
         folder = self.folder / MODELS / f"{self.cells.path(name, inputs).stem}-seed{seed}"
 
         def compute() -> dict[str, Any]:
@@ -177,33 +176,37 @@ class FineTuning:
         return self.cells.get(f"model-{name}-seed{seed}", [*inputs, texts.fingerprint, *scored_as], compute)
 
     def _train(
-        self, start: str, files: tuple[Path, Path], seed: int, folder: Path, more: Sequence[str]
+        self, start: str, files: tuple[Path, Path], seed: int, folder: Path, more: Mapping[str, Any]
     ) -> dict[str, Any]:
-        from bleurt_repro.training.finetune import main as finetune
-        from bleurt_repro.training.run import RESULTS
+        from bleurt_repro.training.arguments import load_config
+        from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
+        from bleurt_repro.training.results import RESULTS, Result
 
-        if not (folder / RESULTS).is_file():
-            finetune(
-                ["--config", self.options.finetune, "--model", start]
-                + ["--train_file", str(files[0]), "--validation_file", str(files[1])]
-                + ["--seed", str(seed), "--output_dir", str(folder), "--resume", "true", *more]
-            )
-        return json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        if (folder / RESULTS).is_file():
+            return Result.read(folder)
+        settings = {"model": start, "train_file": str(files[0]), "validation_file": str(files[1]), "seed": seed}
+        settings |= {"output_dir": str(folder), "resume": True, **more}
+        return finetune(*load_config((RatingArguments, FinetuningArguments), self.options.finetune, settings))
 
     def _settings(self, files: tuple[Path, Path], seed: int) -> list[Any]:
-        from bleurt_repro.metric.signature import file_hash
+        from bleurt_repro.metric.loading.checksums import file_hash
         from bleurt_repro.training.arguments import find_config
 
         config = find_config(self.options.finetune).read_text(encoding="utf-8")
         return [digest(config), [file_hash(Path(file)).hex() for file in files], seed]
 
     def _start(self, start: str) -> str:
+        from bleurt_repro.metric.loading.checksums import content_hash
         from bleurt_repro.metric.loading.find import find_checkpoint
-        from bleurt_repro.metric.signature import content_hash
 
         if start not in self._content:
             self._content[start] = content_hash(Path(find_checkpoint(start)))
         return self._content[start]
+
+
+def _as_words(settings: Mapping[str, Any]) -> list[str]:
+    """Write settings as options, by which cells are named."""
+    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
 
 
 def training_record(results: Mapping[str, Any], seed: int) -> dict[str, Any]:

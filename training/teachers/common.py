@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -12,8 +12,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 from bleurt_repro.datasets_builders.open_models import load_tokenizer
-from bleurt_repro.metric.files.writing import write_text
-from bleurt_repro.training.run import RESULTS, plain, versions
+from bleurt_repro.training.results import Result, plain, repeating_command
 
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
@@ -84,16 +83,18 @@ def save_model(trainer: Trainer) -> Path:
 
 def write_results(
     trainer: Trainer,
+    name: str,
     data: dict[str, Any],
     quality: dict[str, Any],
     settings: Any,
     seconds: float,
     examples: int,
-) -> None:
-    """Write results.json into the run's folder.
+) -> Result:
+    """Write results.json into the run's folder, and return what it holds.
 
     Args:
         trainer: after training.
+        name: of the script, such as "entailment".
         data: what was read: files with their SHA-256, counts, what was left out.
         quality: figures on held-out data.
         settings: the script's own dataclass.
@@ -101,19 +102,53 @@ def write_results(
         examples: how many were trained on, repetitions included.
     """
     args = trainer.args
-    settings = {**asdict(settings), **{name: getattr(args, name) for name in RECORDED}}
-    for name in [name for name, value in settings.items() if isinstance(value, list)]:
-        settings[name] = [re.sub(r"[^=]*/", "", item) for item in settings[name]]  # of LANGUAGE=FILE, no folder
-    results = {
+    given = {**asdict(settings), **{setting: getattr(args, setting) for setting in RECORDED}}
+    for setting in [setting for setting, value in given.items() if isinstance(value, list)]:
+        given[setting] = [re.sub(r"[^=]*/", "", item) for item in given[setting]]  # of LANGUAGE=FILE, no folder
+    figures = {
         "quality": quality,
-        "data": data,
         "parameters": sum(parameter.numel() for parameter in cast("Any", trainer.model).parameters()),
         "steps": trainer.state.global_step,
         "examples": examples,
         "seconds": round(seconds, 1),
         "examples_per_second": round(examples / seconds, 1),
-        "seed": args.seed,
-        "settings": plain(settings),
-        "versions": versions(),
+        "settings": plain(given),
     }
-    write_text(Path(str(args.output_dir)) / RESULTS, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+    command = repeating_command(f"python -m bleurt_repro.training.teachers.{name}", figures["settings"])
+    result = Result("teacher", command, figures, args.seed, data=data)
+    result.write(str(args.output_dir))
+    return result
+
+
+def parse_pairs(words: Sequence[str], option: str) -> dict[str, str]:
+    """Read `NAME=VALUE` words, such as the weights of sources.
+
+    Raises:
+        ValueError: if a word is not of that form, or a name stands twice.
+    """
+    pairs: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals or not value:
+            raise ValueError(f"--{option} {word}: expected NAME=VALUE")
+        if name in pairs:
+            raise ValueError(f"--{option} names {name} twice")
+        pairs[name] = value
+    return pairs
+
+
+def parse_weights(words: Sequence[str], option: str) -> dict[str, float]:
+    """Read `NAME=NUMBER` words; no number is negative.
+
+    Raises:
+        ValueError: as `parse_pairs`, and for a value that is no such number.
+    """
+    weights = {}
+    for name, value in parse_pairs(words, option).items():
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            raise ValueError(f"--{option} {name}={value}: expected a number") from None
+        if not 0 <= weights[name] < float("inf"):
+            raise ValueError(f"--{option} {name}={value}: expected a number that is not negative")
+    return weights

@@ -29,12 +29,14 @@ from transformers import (
 )
 
 from bleurt_repro.datasets_builders.open_models import find_model, quiet_transformers
-from bleurt_repro.metric.files.records import parse_weights, read_table
+from bleurt_repro.metric.files.records import read_table
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.run import check_output, fingerprint, train
+from bleurt_repro.training.results import fingerprint
+from bleurt_repro.training.run import check_output, train
 from bleurt_repro.training.teachers.common import (
     TeacherArguments,
     open_tokenizer,
+    parse_weights,
     save_model,
     set_dropout,
     write_results,
@@ -244,7 +246,7 @@ def main(argv: list[str] | None = None) -> None:
             "left_out": split.left_out,
         }
         examples = trainer.state.global_step * args.train_batch_size * args.world_size
-        write_results(trainer, read, figures, arguments, seconds, examples)
+        write_results(trainer, "entailment", read, figures, arguments, seconds, examples)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from bleurt_repro.datasets_builders.open_models import find_model, quiet_transfo
 from bleurt_repro.datasets_builders.perturbations.mask_filling import MAX_MASKS, STRATEGIES
 from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.run import check_output, fingerprint, train
+from bleurt_repro.training.results import fingerprint
+from bleurt_repro.training.run import check_output, train
 from bleurt_repro.training.teachers.common import (
     TeacherArguments,
     open_tokenizer,
@@ -272,7 +273,7 @@ def main(argv: list[str] | None = None) -> None:
             "left_out": left_out,
         }
         examples = trainer.state.global_step * args.train_batch_size * args.world_size
-        write_results(trainer, read, {"masked_accuracy": figures}, arguments, seconds, examples)
+        write_results(trainer, "masked_lm", read, {"masked_accuracy": figures}, arguments, seconds, examples)
 
 
 if __name__ == "__main__":

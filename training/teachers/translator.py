@@ -25,10 +25,16 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, 
 
 from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 from bleurt_repro.datasets_builders.translator import Translator
-from bleurt_repro.metric.files.records import parse_pairs, parse_weights
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.run import check_output, fingerprint, last_checkpoint, train
-from bleurt_repro.training.teachers.common import TeacherArguments, save_model, write_results
+from bleurt_repro.training.results import fingerprint
+from bleurt_repro.training.run import check_output, last_checkpoint, train
+from bleurt_repro.training.teachers.common import (
+    TeacherArguments,
+    parse_pairs,
+    parse_weights,
+    save_model,
+    write_results,
+)
 from bleurt_repro.training.teachers.translator_data import (
     BatchCollator,
     Batches,
@@ -267,7 +273,9 @@ def main(argv: list[str] | None = None) -> None:
             "left_out": {**text.left_out, "too long": examples.too_long},
             "drawn": batches.drawn,
         }
-        write_results(trainer, data, measure(folder, text.test), arguments, seconds, batches.drawn.total())
+        write_results(
+            trainer, "translator", data, measure(folder, text.test), arguments, seconds, batches.drawn.total()
+        )
 
 
 if __name__ == "__main__":
