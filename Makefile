@@ -1,5 +1,6 @@
 # make demo    install into .venv, register the metric, score the example files
 # make test    the same environment with the test extras, and the whole suite
+# make docs    build/site
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -9,8 +10,10 @@ EXAMPLES := metric/examples
 # for test-oldest: the oldest Python that setup.cfg admits, in an environment of its own
 OLDEST_PYTHON ?= python3.10
 OLDEST := $(VENV)-oldest
+# for docs: the site's tools, without PyTorch
+DOCS := $(VENV)-docs
 
-.PHONY: help demo test test-long test-oldest coverage smoke quality types clean
+.PHONY: help demo test test-long test-oldest coverage smoke quality types docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -62,12 +65,22 @@ quality: $(VENV)/.installed-dev types  ## lint, formatting, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# mypy finds modules by folder: give it the tree as it is imported
-types: $(VENV)/.installed-dev
+# mypy and mkdocstrings find modules by folder: this is the tree as it is imported
+$(VENV)/typing: $(BIN)/python
 	@mkdir -p $(VENV)/typing/bleurt_repro
 	@ln -sfn $(CURDIR)/bleurt_repro/*.py $(CURDIR)/bleurt_repro/py.typed $(VENV)/typing/bleurt_repro/
-	@for floor in $(filter-out bleurt_repro,$(SOURCES)); do ln -sfn $(CURDIR)/$$floor $(VENV)/typing/bleurt_repro/$$floor; done
+	@for room in $(filter-out bleurt_repro,$(SOURCES)); do ln -sfn $(CURDIR)/$$room $(VENV)/typing/bleurt_repro/$$room; done
+
+types: $(VENV)/.installed-dev $(VENV)/typing
 	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p bleurt_repro
 
+$(DOCS)/.installed: setup.cfg constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet -c constraints.txt $$(sed -n '/^docs =/,/^[a-z]/s/^    //p' setup.cfg)
+	touch $@
+
+docs: $(DOCS)/.installed $(VENV)/typing  ## build the documentation as a site in build/site; warnings and broken links are errors
+	DOCS_TREE=$(VENV)/typing NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(OLDEST) .coverage build dist *.egg-info
+	rm -rf $(VENV) $(OLDEST) $(DOCS) .coverage build dist *.egg-info

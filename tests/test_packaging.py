@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 
 # Extras that `make test-oldest` does not install: they are tools for those who write the code.
-TOOLS = {"ruff", "mypy", "pre-commit", "build", "coverage"}
+TOOLS = {"ruff", "mypy", "pre-commit", "build", "coverage", "mkdocs-material"}
 
 
 def name_and_version(line: str, sign: str) -> tuple[str, tuple[int, ...]] | None:
