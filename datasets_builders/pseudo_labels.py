@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
-from bleurt_repro.metric.files.records import file_form, read_records, text_lines
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.records import file_form, parse_number, read_records, text_lines
+from bleurt_repro.metric.files.writing import write_json_lines, write_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -61,14 +61,14 @@ def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if not Path(path).is_file() or file_form(path) != ".tsv":
         yield from read_records(path)
         return
-    first = next(text_lines(Path(path)), "").rstrip("\r\n").split("\t")
+    first = next(text_lines(path), "").split("\t")
     if {"source", "reference"} <= {name.strip() for name in first}:
         yield from read_records(path)
         return
-    for number, line in enumerate(text_lines(Path(path)), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         yield (
             f"line {number}",
-            dict(zip(("source", "reference", "candidate"), line.rstrip("\r\n").split("\t"), strict=False)),
+            dict(zip(("source", "reference", "candidate"), line.split("\t"), strict=False)),
         )
 
 
@@ -159,12 +159,12 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
         "weights": list(options.weights) or None,
     }
     if not labels:
-        _write_lines(folder / TRIPLES, triples)
+        write_json_lines(folder / TRIPLES, triples)
     else:
         opinions = [standardised(teacher["name"], values) for teacher, values in labels]
         scores = np.average(opinions, axis=0, weights=options.weights or None)
         scores = standardised("the teachers' mean", scores)
-        _write_lines(
+        write_json_lines(
             folder / TRAIN, [_rating(*row, options.lp) for row in enumerate(zip(triples, scores, strict=True))]
         )
     write_text(folder / INFO, json.dumps(info, indent=2, ensure_ascii=False) + "\n")
@@ -174,7 +174,7 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
 def _recipe(options: PseudoLabelOptions) -> dict[str, Any]:
     """Say what decides the triples."""
     from bleurt_repro.datasets_builders.open_models import find_model, identify
-    from bleurt_repro.metric.signature import file_hash
+    from bleurt_repro.metric.loading.checksums import file_hash
 
     model = options.translator
     decisive = {
@@ -259,7 +259,7 @@ def _teacher_scores(
 
 
 def _file_scores(options: PseudoLabelOptions, triples: list[Triple]) -> Iterator[tuple[dict[str, Any], Values]]:
-    from bleurt_repro.metric.signature import file_hash
+    from bleurt_repro.metric.loading.checksums import file_hash
 
     for name in options.score_files:
         path = Path(name)
@@ -282,9 +282,9 @@ def read_scores(path: Path, number: int, of: str) -> list[float]:
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}: expected one score a line, in the order of the {of}")
     values = []
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for place, line in enumerate(text_lines(path), start=1):
         try:
-            values.append(float(line))
+            values.append(parse_number(line))
         except ValueError:
             raise ValueError(f"{path}, line {place}: expected a number, found {line[:40]!r}") from None
     if len(values) != number or not np.isfinite(values).all():
@@ -333,10 +333,6 @@ def _rating(place: int, labelled: tuple[Triple, float], lp: str | None) -> Tripl
     triple, score = labelled
     known = {"lp": lp} if lp else {}
     return {**known, "segment_id": place, **triple, "score": float(score)}
-
-
-def _write_lines(path: Path, rows: Sequence[Triple]) -> None:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _bar(total: int, name: str, progress: bool | None) -> tqdm[Any]:

@@ -45,16 +45,14 @@ def folder_with(**files: bytes) -> Iterator[Path]:
 
 def fuzz_pairs(data: bytes) -> None:
     """Text to score: JSON lines of pairs, or a list of texts in any of its forms; the first byte says which."""
-    from bleurt_repro.metric.bulk.stream import PairStream
-    from bleurt_repro.metric.files.reading import COLUMNS, SUFFIXES, read_pairs, read_segments
+    from bleurt_repro.metric.files.texts import COLUMNS, SUFFIXES, PairStream, read_segments
 
     form, content = data[:1] or b"\0", data[1:]
     name = f"text{(*SUFFIXES, '.pairs')[form[0] % (len(SUFFIXES) + 1)]}"
     with folder_with(**{name.replace(".", "__"): content}) as folder, clear_errors(name):
         path = str(folder / name)
         if name.endswith(".pairs"):
-            read_pairs(path)
-            with PairStream(references=None, candidates=None, sources=None, pairs=path) as stream:
+            with PairStream(pairs=path) as stream:
                 list(stream.windows(0, stream.survey().records, 3))
         else:
             read_segments(path, list(COLUMNS)[form[0] // 16 % 3])
@@ -155,7 +153,7 @@ def fuzz_uploads(data: bytes) -> None:
     """A file given to the demo: read, and shown with everything in it escaped."""
     from bleurt_repro.metric.demo.highlight import differences_html
     from bleurt_repro.metric.demo.visitor_input import read_upload
-    from bleurt_repro.metric.files.reading import COLUMNS, SUFFIXES
+    from bleurt_repro.metric.files.texts import COLUMNS, SUFFIXES
     from bleurt_repro.metric.files.writing import FORMULA_STARTS, csv_text
 
     form, content = data[:1] or b"\0", data[1:]

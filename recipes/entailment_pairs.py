@@ -11,7 +11,6 @@ no reason for a high score: scores are moved, not set.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -22,7 +21,7 @@ import typer
 
 from bleurt_repro.datasets_builders.pseudo_labels import read_scores
 from bleurt_repro.metric.files.records import read_table
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.writing import write_json_lines
 
 # With a licence that allows commercial use, in natural sentences.
 SOURCES = ("mnli-dev(m+mm)", "snli-dev", "cad-snli")
@@ -83,7 +82,7 @@ def _move(score: float, by: float) -> float:
 def _write(path: Path, rows: list[Row]) -> None:
     names = ("reference", "candidate", "score", "system")
     kept = ({name: row[name] for name in names if name in row} for row in rows)
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+    write_json_lines(path, kept)
 
 
 if __name__ == "__main__":

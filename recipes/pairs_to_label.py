@@ -11,7 +11,6 @@ contrasts: news, encyclopaedia and everyday sentences, in random order. `bleurt-
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +21,7 @@ import typer
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 from bleurt_repro.metric.files.records import text_lines
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.writing import write_json_lines, write_text
 
 # Sources of entailment pairs with a licence that allows commercial use, in natural sentences.
 NLI_SOURCES = ("mnli-dev(m+mm)", "snli-dev", "cad-snli")
@@ -71,8 +70,7 @@ def main(
     for path in [*(rated or ()), *([contrasts] if contrasts else ())]:
         pairs += [pair for pair in _pairs(rating_records(path)) if pair[0] not in left_out]
     pairs = [pairs[i] for i in random.permutation(len(pairs))]
-    lines = (json.dumps({"reference": a, "candidate": b}, ensure_ascii=False) + "\n" for a, b in pairs)
-    write_text(output, "".join(lines))
+    write_json_lines(output, ({"reference": a, "candidate": b} for a, b in pairs))
     if scores is not None and encoder is not None:
         write_text(scores, "".join(f"{score:.6f}\n" for score in bertscore(encoder, layer, pairs)))
     typer.echo(f"{len(pairs):,} pairs, {len(set(pairs)):,} different")
@@ -121,7 +119,7 @@ def _synthetic(folder: Path) -> list[Pair]:
 
 
 def _entailment(path: Path) -> list[Pair]:
-    fields = (line.rstrip("\r\n").split("\t") for line in text_lines(path))
+    fields = (line.split("\t") for line in text_lines(path))
     return [(row[3], row[4]) for row in fields if row[0] in NLI_SOURCES]
 
 

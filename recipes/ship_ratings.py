@@ -9,7 +9,6 @@ shrunk towards 0 and cut, since a mean of two judgements strays further than the
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ import numpy as np
 import typer
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.writing import write_json_lines
 
 LEAST_JUDGEMENTS = 2
 SHRINKAGE = 0.7  # brings their deviation (0.80) to that of the ratings of 2015-17 (0.59)
@@ -56,7 +55,7 @@ def main(
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_json_lines(path, rows)
 
 
 if __name__ == "__main__":

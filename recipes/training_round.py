@@ -10,7 +10,6 @@ references need identical pairs of their own, or copies of such sentences get lo
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 import typer
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.writing import write_json_lines
 
 
 def main(
@@ -61,10 +60,7 @@ def main(
             drawn.append({"reference": text, "candidate": candidate, "score": score, "system": f"anchor: {kind}"})
     drawn += others
     names = ("reference", "candidate", "score", "system")
-    write_text(
-        output,
-        "".join(json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) + "\n" for row in drawn),
-    )
+    write_json_lines(output, ({name: row.get(name) for name in names} for row in drawn))
     typer.echo(f"{len(drawn):,} pairs")
 
 

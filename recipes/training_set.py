@@ -15,7 +15,6 @@ weighs an error by the sentence it stands in.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,7 @@ import typer
 
 from bleurt_repro.datasets_builders.pseudo_labels import read_scores
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.writing import write_json_lines
 
 Row = dict[str, Any]
 Key = tuple[str, str]
@@ -72,7 +71,7 @@ def main(
     longer = join(parts, joined, np.random.default_rng(seed))
     rows = [*rated, *unrated, *longer, *altered]
     kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
-    write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+    write_json_lines(output, kept)
     typer.echo(
         f"{len(rated):,} ratings and anchors ({len(both):,} with a label), {len(unrated):,} labels, {len(longer):,} longer, "
         f"{len(rows):,} in all"

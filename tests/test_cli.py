@@ -97,7 +97,7 @@ def test_truncation_is_said_on_standard_error(run, files, tiny_scorer):
         (["--references", "r.txt", "--candidates", "c.txt", "--pairs", "p.jsonl"], "not both"),
         (["--references", "-", "--candidates", "-"], "only one file can be standard input"),
         (["--references", "r.txt", "--candidates", "none.txt"], "no file none.txt"),
-        (["--references", "r.txt", "--candidates", "short.txt"], "found 3 lines in r.txt, 1 lines in short.txt"),
+        (["--references", "r.txt", "--candidates", "short.txt"], "found 3 segments in r.txt, 1 segments in short.txt"),
         (["--references", "r.txt", "--candidates", "c.txt", "--sources", "c.txt"], "tiny reads no sources"),
         (["--references", "r.txt", "--candidates", "c.txt", "--checkpoint", "unheard-of"], "known names are bleurt-repro-mini"),
         (["--references", "r.txt", "--candidates", "c.txt", "--aggregate", "median"], "one of max, mean"),

@@ -26,7 +26,7 @@ from bleurt_repro.datasets_builders.signals.rouge import Rouge
 from bleurt_repro.datasets_builders.synthetic.config import read_config
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.compare.compare import compare
-from bleurt_repro.metric.files.texts import read_pairs, read_segments
+from bleurt_repro.metric.files.texts import PairStream, read_segments
 from bleurt_repro.metric.files.writing import FORMULA_STARTS, csv_text
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import ROLES, Layout
@@ -103,6 +103,12 @@ def an_encoding_fits_the_model(tools, case):
 
 
 # Readers
+
+
+def read_pairs(path: str) -> dict[str, list]:
+    with PairStream(pairs=path) as stream:
+        records = stream.survey().records
+        return next(stream.windows(0, records, max(records, 1)), {"references": [], "candidates": []})
 
 
 def pairs_are_read_as_written(tools, pairs):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
-from bleurt_repro.metric.files.writing import naming_what_fails, put
-from bleurt_repro.metric.signature import file_hash
+from bleurt_repro.metric.files.writing import write_json_lines, write_text, written_folder
+from bleurt_repro.metric.loading.checksums import file_hash
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -85,7 +83,9 @@ def export_ratings(
 def write_splits(
     splits: Mapping[str, Sequence[Row]], features: Features, output: str | Path, format: str = "jsonl"
 ) -> dict[str, int]:
-    """Write each split as `<output>/<split>.<format>`, and a README.md that tells `load_dataset` their types.
+    """Write each split as `<output>/<split>.<format>`, and a README.md from which `load_dataset` reads their types.
+
+    They take the place of an earlier export together: the folder never holds splits of two.
 
     Args:
         splits: rows by split.
@@ -106,32 +106,16 @@ def write_splits(
     others = {f"{split}.{form}" for split in SPLITS for form in FORMATS} - set(names.values())
     if stale := sorted(name for name in others if (folder / name).exists()):
         raise ValueError(f"{folder} holds {', '.join(stale)} of another set; write to another folder, or remove them")
-    folder.mkdir(parents=True, exist_ok=True)
-    for split, rows in splits.items():
-        write = _write_parquet if format == "parquet" else _write_json_lines
-        _replace(folder / names[split], lambda path, rows=rows, write=write: write(path, rows, features))  # type: ignore[misc]
     counts = {split: len(rows) for split, rows in splits.items()}
-    name = configuration_name("ratings", (file_hash(folder / file).hex() for file in names.values()))
-    card = _card(name, names, counts, features)
-    _replace(folder / CARD, lambda path: path.write_text(card, encoding="utf-8"))
+    with written_folder(folder, last=CARD) as unfinished:
+        for split, rows in splits.items():
+            if format == "parquet":
+                _write_parquet(unfinished / names[split], rows, features)
+            else:
+                write_json_lines(unfinished / names[split], ({name: row[name] for name in features} for row in rows))
+        name = configuration_name("ratings", (file_hash(unfinished / file).hex() for file in names.values()))
+        write_text(unfinished / CARD, _card(name, names, counts, features))
     return counts
-
-
-def _replace(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file under another name first, so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with naming_what_fails(path):
-            write(temporary)
-            put(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _write_json_lines(path: Path, rows: Sequence[Row], features: Features) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as lines:
-        for row in rows:
-            lines.write(json.dumps({name: row[name] for name in features}, ensure_ascii=False) + "\n")
 
 
 def _write_parquet(path: Path, rows: Sequence[Row], features: Features) -> None:
@@ -142,7 +126,7 @@ def _write_parquet(path: Path, rows: Sequence[Row], features: Features) -> None:
 
 
 def _card(name: str, names: Mapping[str, str], counts: Mapping[str, int], features: Features) -> str:
-    """Give the card: JSON lines alone do not tell the type of a column whose first values are null."""
+    """Return the card: JSON lines alone leave open the type of a column whose first values are null."""
     from datasets import DatasetInfo
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData

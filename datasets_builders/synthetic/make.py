@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from bleurt_repro.datasets_builders.synthetic.pair_maker import PairMaker, model
 from bleurt_repro.datasets_builders.synthetic.parts import Parts, to_table
 from bleurt_repro.datasets_builders.synthetic.segments import Segment, Segments
 from bleurt_repro.datasets_builders.synthetic.summary import summarise
+from bleurt_repro.metric.options import choose_shard
 
 # Raised when the same recipe would give other bytes.
 FORMAT_VERSION = 2
@@ -66,7 +66,7 @@ def make_synthetic_pairs(
         FileNotFoundError: if the input or a model cannot be found.
         ValueError: if the input or a model is not what it must be, or the folder holds something else.
     """
-    shards, index = share_of_work(num_shards, shard_index)
+    shard = choose_shard(num_shards, shard_index)
     segments = Segments(source or DEFAULT_INPUT, config)
     # A file is read through before any model is opened: what is wrong with it is said at once, and the work is counted.
     total = sum(1 for _ in segments) if segments.is_local else config.max_segments
@@ -77,11 +77,11 @@ def make_synthetic_pairs(
         warnings.warn(
             f"{folder} was begun with something else: {change}; numbers may differ in their last digits", stacklevel=2
         )
-    work = _Work(config, parts, total, shards, progress)
+    work = _Work(config, parts, total, shard.count, progress)
     sizes = []
     for part, members in enumerate(_chunks(segments, config.segments_per_part)):
         sizes.append(len(members))
-        if part % shards == index:
+        if part % shard.count == shard.index:
             work.do(part, members)
     work.close()
     parts.refuse_more_than(len(sizes))
@@ -91,21 +91,6 @@ def make_synthetic_pairs(
         return None
     signals = finished[0]["signals"]
     return summarise(folder, recipe, signals, finished, segments.rows, segments.skipped)
-
-
-def share_of_work(num_shards: int | None, shard_index: int | None) -> tuple[int, int]:
-    """Say how many processes share the work and which this is: as given, else as the launcher says, else one of one.
-
-    Raises:
-        ValueError: if only one of the two is given, or they do not fit.
-    """
-    if (num_shards is None) != (shard_index is None):
-        raise ValueError("give both --num-shards and --shard-index, or neither")
-    if num_shards is None or shard_index is None:
-        num_shards, shard_index = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    if not 0 <= shard_index < num_shards:
-        raise ValueError(f"the shard index must be from 0 to {num_shards - 1}, found {shard_index} of {num_shards}")
-    return num_shards, shard_index
 
 
 def make_recipe(segments: Segments, config: SyntheticConfig) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Read texts, as they are, from a file, a local dataset or a dataset of the Hub; each row that cannot be read is said.
+"""Read raw texts from a file, a local dataset or a dataset of the Hub; a row that cannot be read is reported, not fatal.
 
 Files: text (one a line), TSV, CSV, JSON lines or Parquet; all but the last may be gzipped. Bytes that are not UTF-8 and
 lines that are not JSON cost their row only.
@@ -7,13 +7,19 @@ lines that are not JSON cost their row only.
 from __future__ import annotations
 
 import csv
-import gzip
-import json
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bleurt_repro.metric.files.records import (
+    file_form,
+    not_utf8,
+    numbered_bytes,
+    open_input,
+    parquet_records,
+    parse_json,
+)
+from bleurt_repro.metric.loading.hub import describe, explained, transport_errors
 from bleurt_repro.metric.loading.quiet import first_line
 
 DEFAULT_COLUMN = "text"
@@ -56,39 +62,23 @@ def read_rows(
 
 
 def _read_file(path: Path, column: str | None) -> Iterable[Row]:
-    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if kind == ".parquet":
-        return _pick(_parquet_records(path), column, str(path))
-    readers = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".json": _read_jsonl}
+    form = file_form(path)
+    if form == ".parquet":
+        return _pick((record for _, record in parquet_records(path, path)), column, str(path))
+    readers = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl}
     lines = _decode_lines(path)
-    return readers[kind](lines, column, path) if kind in readers else lines
-
-
-def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
-            yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is no complete Parquet file ({first_line(error)})") from error
+    return readers[form](lines, column, path) if form in readers else lines
 
 
 def _decode_lines(path: Path) -> Iterator[Row]:
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                    yield Row(number, text.rstrip("\r\n"))
-                except UnicodeDecodeError as error:
-                    yield Row(
-                        number, line.decode("utf-8", "replace").rstrip("\r\n"), f"not UTF-8 (byte {error.start + 1})"
-                    )
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is no complete gzip file ({error})") from error
+    with open_input(path) as file:
+        for number, line in numbered_bytes(file, str(path)):
+            text, fault = line.decode("utf-8", "replace").rstrip("\r\n"), ""
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                fault = not_utf8(error)
+            yield Row(number, text, fault)
 
 
 def _read_tsv(lines: Iterator[Row], column: str | None, path: Path) -> Iterator[Row]:
@@ -143,8 +133,8 @@ def _read_jsonl(lines: Iterator[Row], column: str | None, path: Path) -> Iterato
             yield line
             continue
         try:
-            record = json.loads(line.text)
-        except (ValueError, RecursionError):
+            record = parse_json(line.text, str(path))
+        except ValueError:
             yield Row(line.number, line.text, "not JSON")
             continue
         if not isinstance(record, dict):
@@ -166,13 +156,21 @@ def _read_dataset(source: str, column: str | None, subset: str | None, split: st
             records = saved[split] if isinstance(saved, dict) else saved
         else:
             name, _, revision = (source, "", "") if folder.is_dir() else source.partition("@")
-            records = load_dataset(name, subset, split=split, streaming=True, revision=revision or None)
+            records = explained(
+                lambda: load_dataset(name, subset, split=split, streaming=True, revision=revision or None),
+                source,
+                "dataset",
+                connections=False,
+            )
     except (ConnectionError, FileNotFoundError, ValueError, KeyError) as error:
         raise FileNotFoundError(
             f"input {source}: no such file, and no dataset can be read there ({first_line(error)}): give a text, TSV, CSV, JSONL or "
             "Parquet file, a folder with a dataset, or a Hub id"
         ) from error
-    return _pick(records, column, source)
+    try:
+        yield from _pick(records, column, source)
+    except transport_errors() as error:
+        raise ValueError(f"reading {source} stopped: {describe(error)}; run the command again") from error
 
 
 def _pick(records: Iterable[dict[str, Any]], column: str | None, source: str) -> Iterator[Row]:

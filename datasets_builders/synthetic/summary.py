@@ -7,7 +7,6 @@ The dataset card and the printed report of a set of synthetic pairs, made from i
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
 from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, RECORD_FOLDER, to_json
 from bleurt_repro.datasets_builders.synthetic.segments import Skipped, general_reason
-from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.metric.files.writing import write_json_lines, write_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -276,8 +275,7 @@ def summarise(
         "signal_means": {group: moments["means"] for group, moments in sorted(by_group.items())},
         "sampled_rows": _sample(folder, records, recipe["config"]["seed"]),
     }
-    lines = (json.dumps(item, ensure_ascii=False) + "\n" for item in left_out)
-    write_text(folder / SKIPPED_FILE, "".join(lines))
+    write_json_lines(folder / SKIPPED_FILE, left_out)
     write_text(folder / REPORT_FILE, to_json(report))
     write_text(folder / "README.md", card(info, report))
     write_text(folder / INFO_FILE, to_json(info))

@@ -1,4 +1,4 @@
-"""An output that grows beside its place and can be gone on with after a kill: lines in one file, a journal in another."""
+"""An output that grows beside its place and is resumed after a kill: lines in one file, a journal in another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bleurt_repro.metric.files.writing import naming_what_fails, put, write_text
 fcntl: Any
 try:
     import fcntl
-except ImportError:  # Windows: two processes with one output are not told apart there
+except ImportError:  # Windows has no such locks
     fcntl = None
 
 
@@ -25,7 +25,7 @@ class PartialOutput:
 
     Args:
         output: where the finished file will be; the unfinished one lies beside it as .NAME.partial.
-        identity: what the lines depend on; an unfinished output of another identity is begun anew, with a warning.
+        identity: what the lines depend on; an unfinished output of another identity is started again, with a warning.
 
     Attributes:
         counts: what the journal has counted: records, and whatever `add` was given.
@@ -66,13 +66,12 @@ class PartialOutput:
         write_text(self._journal, json.dumps({**written, "check": _check(written)}))
 
     def lines(self) -> Iterator[str]:
-        """Give all lines written so far."""
+        """Read all lines written so far, one by one."""
         self._file.seek(0)
-        for line in self._file:
-            yield line.decode()
+        return (line.decode() for line in self._file)
 
     def finish(self, content: str | None = None) -> None:
-        """Put the output at its place, in one step: the lines, or `content` instead of them."""
+        """Put the output at its place in one step: the lines, or `content` instead of them."""
         if content is None:
             put(self._path, self._output)
         else:
@@ -112,19 +111,19 @@ class PartialOutput:
             if same and whole and self._is_whole(found):
                 size, self.counts = found["bytes"], found["counts"]
                 warnings.warn(
-                    f"going on with the unfinished {self._output.name} after {self.counts.get('records', 0)} records",
+                    f"resuming the unfinished {self._output.name} after {self.counts.get('records', 0)} records",
                     stacklevel=4,
                 )
             else:
                 reason = "damaged" if same or not whole else "of another input or other settings"
-                warnings.warn(f"the unfinished {self._output.name} is {reason}: begun anew", stacklevel=4)
+                warnings.warn(f"the unfinished {self._output.name} is {reason}: started again", stacklevel=4)
                 self._journal.unlink()
                 self._digest = hashlib.sha256()
         self._file.truncate(size)
         self._file.seek(0, os.SEEK_END)
 
     def _is_whole(self, found: dict[str, Any]) -> bool:
-        """Read the lines that the journal counts, and say whether they are those that were written."""
+        """Return whether the lines that the journal counts are those that were written."""
         self._file.seek(0)
         left = found["bytes"]
         while left and (piece := self._file.read(min(left, 1 << 20))):
@@ -134,5 +133,5 @@ class PartialOutput:
 
 
 def _check(journal: dict[str, Any]) -> str:
-    """Hash what a journal says."""
+    """Hash the content of a journal."""
     return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Score files of any size: what `bleurt-repro score` does between reading its input and writing its output.
 
-Records are scored window by window, so that memory stays bounded; each window is on disk before the next begins, so that
-a killed run goes on where it was, to the same bytes.
+Pairs are scored window by window, so that memory stays bounded; each window is on disk before the next begins, so that
+a killed run resumes where it was, to the same bytes.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
-from bleurt_repro.metric.bulk.stream import PairStream
+from bleurt_repro.metric.files.texts import PairStream
+from bleurt_repro.metric.files.writing import chosen_output, is_stream, naming_what_fails
 from bleurt_repro.metric.options import choose_shard
 
 if TYPE_CHECKING:
@@ -24,41 +26,55 @@ if TYPE_CHECKING:
 
 # Seven decimals: a float32 score is known no better.
 DECIMALS = 7
-# Records scored between two writes: many, so that pairs of one length find each other, yet some seconds or minutes.
+# Pairs scored between two writes: many, so that pairs of one length find each other, yet some seconds or minutes.
 WINDOWS = {"cpu": 2048, "cuda": 32768}
+# How an output of `score` begins: lines of scores, of an ensemble with a second column, of a system, or one object.
+OUR_SCORES = re.compile(rb"([^\t\n]*\t)?(-?\d+\.\d{7}|nan)(\t(\d+\.\d{7}|nan))?\r?(\n|$)|\{\"scores\": \[")
 
 
 def score_files(
     *,
-    references: str | None,
-    candidates: str | None,
-    sources: str | None,
-    pairs: str | None,
     output: str,
     as_json: bool,
     aggregate: str,
     scorer_options: dict[str, Any],
+    references: str | None = None,
+    candidates: str | None = None,
+    sources: str | None = None,
+    pairs: str | None = None,
     calibrated: bool = False,
     num_shards: int | None = None,
     shard_index: int | None = None,
+    system: str | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
 
     Args:
-        references, candidates, sources: text files of one segment a line, or "-" for standard input.
-        pairs: a JSONL file instead of them.
-        output: the file to write, or "-" for standard output.
+        output: the file to write, or "-" for standard output. A device or a named pipe is written to.
         as_json: write scores, mean_score, signature and truncated as one object.
         aggregate: as in `BleurtScorer.score`.
         scorer_options: arguments of `BleurtScorer`.
+        references, candidates, sources: files of one segment a line, or of a column of CSV, TSV, JSON lines or Parquet;
+            "-" for standard input.
+        pairs: a file of pairs instead of them: JSON lines, CSV, TSV or Parquet.
         calibrated: as in `BleurtScorer.score`.
         num_shards, shard_index: score one of so many parts of the input, into a file of its own; by default all of it,
             or torchrun's part.
+        system: write lines of this name, a tab and the score, as mt-metrics-eval reads them.
+        overwrite: replace an output that no run of the library wrote.
 
     Raises:
-        ValueError: if the input is incomplete or malformed, naming file and line.
+        ValueError: if the input is incomplete or malformed, naming file and line, or the output is an input or holds
+            something else.
     """
+    if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
+        raise ValueError("--system takes a name without tabs and line ends, and lines of scores, not --json")
     shard = choose_shard(num_shards, shard_index)
+    streamed = output == "-" or is_stream(Path(output))
+    place = Path(output if streamed else shard.output(output))
+    if output != "-":
+        place = chosen_output(str(place), (references, candidates, sources, pairs), _is_ours, overwrite)
     with PairStream(references=references, candidates=candidates, sources=sources, pairs=pairs) as stream:
         survey = stream.survey()
         from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
@@ -66,58 +82,81 @@ def score_files(
         scorer = BleurtScorer(**scorer_options)
         scorer.check_options(aggregate, calibrated)
         first, last = shard.bounds(survey.records)
-        identity = {
-            "input": survey.digest,
-            "records": [first, last],
-            **({"json": as_json} if scorer.gives_std else {}),  # what is kept of a record differs
-            "signature": scorer.scoring_signature(aggregate, calibrated),
-            "settings": {
-                name: str(value) for name, value in scorer_options.items() if name not in ("progress", "cache")
-            },
-        }
-        run = _Run(scorer, stream, (first, last), {"aggregate": aggregate, "calibrated": calibrated})
+        signature = scorer.scoring_signature(aggregate, calibrated)
+        run = _Run(
+            scorer, stream, (first, last), {"aggregate": aggregate, "calibrated": calibrated}, signature, system
+        )
         if output == "-":
-            run.to_standard_output(as_json)
+            run.to_stream(sys.stdout, as_json)
+        elif streamed:
+            with naming_what_fails(place), place.open("a", encoding="utf-8", newline="\n") as opened:
+                run.to_stream(opened, as_json)
         else:
-            with contextlib.closing(PartialOutput(Path(shard.output(output)), identity)) as partial:
+            identity = {
+                "input": survey.digest,
+                "records": [first, last],
+                **({"json": as_json} if scorer.gives_std else {}),  # what is kept of a record differs
+                **({} if system is None else {"system": system}),
+                "signature": signature,
+                "settings": {
+                    name: str(value) for name, value in scorer_options.items() if name not in ("progress", "cache")
+                },
+            }
+            with contextlib.closing(PartialOutput(place, identity)) as partial:
                 run.to_file(partial, as_json)
+
+
+def _is_ours(head: bytes) -> bool:
+    return OUR_SCORES.match(head) is not None
 
 
 @dataclasses.dataclass
 class _Run:
-    """One pass over a range of records."""
+    """One pass over a range of pairs.
+
+    Attributes:
+        records: the first, and the one after the last.
+        options: of `compute`.
+        system: written before each score, if it has a name.
+    """
 
     scorer: BleurtScorer
     stream: PairStream
     records: tuple[int, int]
     options: dict[str, Any]
+    signature: str
+    system: str | None
 
     def to_file(self, partial: PartialOutput, as_json: bool) -> None:
+        """Write the scores, those of a killed run included."""
         for result, pairs in self._results(partial.counts.get("records", 0)):
             counts = {"records": len(result.scores), "pairs": pairs, "truncated": result.truncated}
-            partial.add(_lines(result.scores, result.std if as_json else None), **counts)
+            partial.add(self._lines(result, as_json), **counts)
         truncated = partial.counts.get("truncated", 0)
         numbers = ([float(number) for number in line.split()] for line in partial.lines())
         partial.finish(self._json(list(numbers), truncated) if as_json else None)
         self._warn(truncated, partial.counts.get("pairs", 0))
 
-    def to_standard_output(self, as_json: bool) -> None:
+    def to_stream(self, stream: TextIO, as_json: bool) -> None:
+        """Write the scores to what cannot be read again."""
         scores: list[list[float]] = []
         truncated = total = 0
         for result, pairs in self._results(0):
             truncated, total = truncated + result.truncated, total + pairs
             if as_json:
-                scores += [[float(number) for number in line.split()] for line in _rows(result.scores, result.std)]
+                scores += [
+                    [float(number) for number in line.split()] for line in self._lines(result, True).splitlines()
+                ]
             else:
-                sys.stdout.write(_lines(result.scores))
-                sys.stdout.flush()
+                stream.write(self._lines(result, False))
+                stream.flush()
         if as_json:
-            sys.stdout.write(self._json(scores, truncated))
-            sys.stdout.flush()
+            stream.write(self._json(scores, truncated))
+            stream.flush()
         self._warn(truncated, total)
 
     def _results(self, done: int) -> Iterator[tuple[ScoringResult, int]]:
-        """Score window after window under one bar; give each with the number of its pairs."""
+        """Score window after window under one progress bar; yield each result with the number of its pairs."""
         first, last = self.records
         with self.scorer.progress_bar(last - first, "record", done) as bar:
             size = WINDOWS.get(self.scorer.device.type, WINDOWS["cpu"])
@@ -129,11 +168,17 @@ class _Run:
                 yield self.scorer.compute_quietly(**quiet), pairs
                 bar.update(0 if single else records)
 
+    def _lines(self, result: ScoringResult, with_std: bool) -> str:
+        """Format one score a line and, for JSON, beside it how far an ensemble's members lie apart."""
+        columns = [result.scores, *([result.std] if with_std and result.std is not None else [])]
+        rows = ("\t".join(f"{number:.{DECIMALS}f}" for number in row) for row in zip(*columns, strict=True))
+        name = "" if self.system is None else f"{self.system}\t"
+        return "".join(f"{name}{row}\n" for row in rows)
+
     def _json(self, rows: list[list[float]], truncated: int) -> str:
         scores = [score for score, *_ in rows]
         mean = sum(scores) / len(scores) if scores else None
-        signature = self.scorer.scoring_signature(**self.options)
-        fields = {"scores": scores, "mean_score": mean, "signature": signature, "truncated": truncated}
+        fields = {"scores": scores, "mean_score": mean, "signature": self.signature, "truncated": truncated}
         if self.scorer.gives_std:
             fields["std"] = [std for _, std in rows]
         return json.dumps(fields) + "\n"
@@ -141,13 +186,3 @@ class _Run:
     def _warn(self, truncated: int, pairs: int) -> None:
         if truncated:
             warnings.warn(self.scorer.truncation_message(truncated, pairs), stacklevel=4)
-
-
-def _lines(scores: list[float], std: list[float] | None = None) -> str:
-    return "".join(f"{row}\n" for row in _rows(scores, std))
-
-
-def _rows(scores: list[float], std: list[float] | None) -> list[str]:
-    """One score a row and, beside it, where there is one, how far an ensemble's members lie apart."""
-    columns = [scores] if std is None else [scores, std]
-    return ["\t".join(f"{number:.{DECIMALS}f}" for number in row) for row in zip(*columns, strict=True)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bleurt_repro.metric.files.records import numbered_lines, open_input, parse_json
 
 if TYPE_CHECKING:
     from bleurt_repro.metric.forward.encoding import PairEncoder
@@ -86,17 +87,18 @@ def read_scored_pairs(file: Path) -> list[ScoredPair]:
     """
     if not file.is_file():
         raise FileNotFoundError(f"no file of scores {file}")
-    lines = file.read_bytes().split(b"\n")
-    pairs = [_scored_pair(line, number, file) for number, line in enumerate(lines, start=1) if line.strip()]
+    with open_input(file) as opened:
+        lines = numbered_lines(opened, str(file))
+        pairs = [_scored_pair(line, number, file) for number, line in lines if line.strip()]
     if not pairs:
         raise ValueError(f"{file} holds no scores: expected lines of {FIELDS}")
     return pairs
 
 
-def _scored_pair(line: bytes, number: int, file: Path) -> ScoredPair:
+def _scored_pair(line: str, number: int, file: Path) -> ScoredPair:
     place = f"{file}, line {number}"
+    record = parse_json(line, place, f"each line is {FIELDS}")
     try:
-        record = json.loads(line)
         pair = ScoredPair(number, record["reference"], record["candidate"], record["score"], record.get("input_ids"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{place}: not a scored pair ({error}); each line is {FIELDS}") from error

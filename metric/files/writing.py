@@ -1,46 +1,58 @@
-"""CSV that is safe to open in a spreadsheet: text that it would run as a formula is written so that it stays text.
+"""Write files whole or not at all, name what could not be written and why, and leave alone what others made.
 
-Say which file could not be written, and why, whatever a library makes of it.
-
-Write a file whole or not at all: what is at its place is never half of something.
+A regular file is written under another name and put at its place in one step, so that what is there is never part of
+something. A device, a named pipe or /dev/stdout is written to as is. CSV is made safe to open in a spreadsheet.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import ctypes
 import errno
+import glob
 import io
+import json
 import os
+import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 # Bytes below which a disk counts as full when writing to it failed.
 ROOM = 2**20
+# Bytes at the beginning of a file by which it is recognised as an output of the library.
+HEAD = 4096
+# Folders in which names stand for what a process has open, not for files of their own.
+OPEN_FILES = ("/proc/", "/dev/fd/")
 
 
 @contextlib.contextmanager
-def naming_what_fails(path: Path) -> Iterator[None]:
+def naming_what_fails(path: str | Path, advice: Callable[[], str] | None = None) -> Iterator[None]:
     """Give the error of a write the name of what was written.
 
     Args:
         path: a file, or a folder that files are written to.
+        advice: returns what to do when the disk is full.
 
     Raises:
         OSError: with `path` in it, if the disk is full, or the system's own error names no file.
     """
     try:
         yield
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
     except Exception as error:  # safetensors and ONNX have errors of their own, torch's says nothing of space
-        if not _is_full(path, error):
-            raise
-        raise OSError(errno.ENOSPC, "No space left on device", str(path)) from error
+        code = error.errno if isinstance(error, OSError) else None
+        full = code == errno.ENOSPC or (code is None and _is_full(Path(path), error))
+        if full and advice is not None:
+            raise OSError(errno.ENOSPC, f"the disk of {path} is full; {advice()}") from error
+        if full and (code is None or error.filename is None):  # type: ignore[attr-defined]  # an OSError has it
+            raise OSError(errno.ENOSPC, "No space left on device", str(path)) from error
+        if isinstance(error, OSError) and code is not None and error.filename is None:
+            raise OSError(code, error.strerror, str(path)) from error
+        raise
 
 
 def _is_full(path: Path, error: Exception) -> bool:
@@ -55,21 +67,245 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Put one JSON object a line at `path`; see `write_bytes`."""
+    with written_whole(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def write_bytes(path: Path, content: bytes) -> None:
-    """Put `content` at `path` in one step, on disk before it counts as written.
+    """Put `content` at `path` in one step, on disk before it counts as written; a device or pipe is written to.
 
     Raises:
         OSError: if it cannot be written; what was at `path` before is then still there.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with written_whole(path) as unfinished, unfinished.open("ab" if unfinished == path else "xb") as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Return another name to write a file under, and put it at its place when the block ends without an error.
+
+    Args:
+        path: the file's place. What is no regular file has no other name: it is written to as is.
+
+    Raises:
+        OSError: if it cannot be written; what was at `path` before is then still there.
+    """
+    if is_stream(path):
+        with naming_what_fails(path):
+            yield path
+        return
+    unfinished = unfinished_name(path)
     try:
         with naming_what_fails(path):
-            unfinished.unlink(missing_ok=True)
-            with unfinished.open("xb") as file:  # new, so that nobody's link at this place is written through
-                file.write(content)
+            remove_leftovers(path)
+            remove(unfinished)  # so that nobody's link at this place is written through
+            yield unfinished
             put(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        remove(unfinished)
+
+
+@contextlib.contextmanager
+def written_folder(folder: Path, last: str) -> Iterator[Path]:
+    """Return another folder to write files to, and let them take their place when the block ends without an error.
+
+    They do so in one step, where the system can exchange two folders (Linux, macOS): at any moment the folder holds the
+    old files or the new ones. Elsewhere, and where the folder is a mount point, the files are replaced one by one, without
+    the file `last` while some are old and some are new. Other files of the folder stay.
+
+    Args:
+        folder: where the files belong; made if need be.
+        last: name of the file that lists the others.
+
+    Raises:
+        OSError: if they cannot be written; what was there before is then still there.
+    """
+    place = Path(os.path.realpath(folder))
+    unfinished = unfinished_name(place)
+    try:
+        with naming_what_fails(folder):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(place)
+            remove(unfinished)
+            unfinished.mkdir()
+            yield unfinished
+            for file in [unfinished, *unfinished.rglob("*")]:
+                sync(file)
+            if place.is_dir() and any(place.iterdir()):
+                _exchange(unfinished, place, last)
+            else:
+                _into_empty(unfinished, place, last)
+            sync(place.parent)
+    finally:
+        remove(unfinished)
+
+
+def _into_empty(unfinished: Path, place: Path, last: str) -> None:
+    try:
+        os.replace(unfinished, place)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EEXIST):
+            raise
+        _one_by_one(unfinished, place, last)  # an empty mount point, or Windows
+
+
+def _exchange(unfinished: Path, place: Path, last: str) -> None:
+    """Exchange two folders, after what only the old one holds was linked into the new one."""
+    if (exchange := _exchange_names()) is not None:
+        new = {file.name for file in unfinished.iterdir()}
+        try:
+            for kept in (file for file in place.iterdir() if file.name not in new):
+                if kept.is_dir() and not kept.is_symlink():
+                    shutil.copytree(kept, unfinished / kept.name, symlinks=True, copy_function=os.link)
+                else:
+                    os.link(kept, unfinished / kept.name, follow_symlinks=False)
+            shutil.copymode(place, unfinished)
+            if exchange(os.fsencode(unfinished), os.fsencode(place)) == 0:
+                return
+        except OSError:  # a file system without links
+            pass
+        for name in {file.name for file in unfinished.iterdir()} - new:
+            remove(unfinished / name)
+    _one_by_one(unfinished, place, last)
+
+
+def _one_by_one(unfinished: Path, place: Path, last: str) -> None:
+    (place / last).unlink(missing_ok=True)
+    sync(place)
+    for file in sorted(unfinished.iterdir(), key=lambda file: file.name == last):
+        os.replace(file, place / file.name)
+        sync(place)
+
+
+def _exchange_names() -> Callable[[bytes, bytes], int] | None:
+    """Return the system's call that exchanges two names; it returns 0 on success."""
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    if hasattr(library, "renameat2"):  # Linux, glibc 2.28: AT_FDCWD twice, RENAME_EXCHANGE
+        return lambda one, two: library.renameat2(-100, one, -100, two, 2)  # type: ignore[union-attr]
+    if hasattr(library, "renamex_np"):  # macOS: RENAME_SWAP
+        return lambda one, two: library.renamex_np(one, two, 2)  # type: ignore[union-attr]
+    return None
+
+
+def unfinished_name(path: Path) -> Path:
+    """Return the name beside a file or folder under which this process writes it: `.NAME.HOST-PROCESS.tmp`."""
+    return path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}.tmp")
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what processes of this machine that are over have left unfinished beside a file or folder."""
+    head = f".{path.name}.{platform.node()}-"
+    for found in path.parent.glob(f"{glob.escape(head)}*.tmp"):
+        number = found.name.removeprefix(head).removesuffix(".tmp")
+        if number.isdigit() and not _is_running(int(number)):
+            remove(found)
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":
+        return True  # there is no way to ask that does not end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that it holds; nothing where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether what is written to a path goes on to somebody else: a device, a named pipe, /dev/stdout."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return True
+    seen = 0
+    while not (found := str(path.absolute())).startswith(OPEN_FILES):
+        seen += 1
+        if not path.is_symlink() or seen > 40:
+            return False
+        path = path.parent / os.readlink(path)
+    return os.path.exists(found)
+
+
+def chosen_output(
+    path: str, inputs: Iterable[str | None], made_by_us: Callable[[bytes], bool], overwrite: bool = False
+) -> Path:
+    """Check a file that a user asks to be written, and return where to write: a link is followed.
+
+    Args:
+        path: the file to write.
+        inputs: the files that are read; None stands for none, "-" for standard input.
+        made_by_us: whether a file that begins with these bytes is one that an earlier run wrote.
+        overwrite: replace a file of any other content, too.
+
+    Raises:
+        ValueError: if the output is one of the inputs, a folder, or a file that no run of the library wrote.
+    """
+    refuse_inputs(path, inputs)
+    output = Path(path)
+    if is_stream(output):
+        return output
+    if output.is_dir():
+        raise ValueError(f"the output {path} is a folder: name a file")
+    if output.is_file() and not overwrite:
+        with output.open("rb") as file:
+            head = file.read(HEAD)
+        if head and not made_by_us(head):
+            raise ValueError(
+                f"the output {path} exists and bleurt-repro did not write it: name another file, or add --overwrite"
+            )
+    return Path(os.path.realpath(output)) if output.is_symlink() else output
+
+
+def chosen_folder(
+    path: str | Path, inputs: Iterable[str | None], marks: Sequence[str], overwrite: bool = False
+) -> Path:
+    """Check a folder that a user asks to be written.
+
+    Args:
+        path: the folder; it may be missing or empty.
+        inputs: the files and folders that are read.
+        marks: patterns of names, one of which a folder that an earlier run wrote has.
+        overwrite: write to a folder of any other content, too.
+
+    Raises:
+        ValueError: if the folder is an input or holds one, or holds files and no run of the library wrote it.
+    """
+    folder = Path(path)
+    for given in inputs:
+        refuse_inputs(path, [given])
+        if given is not None and folder.is_dir() and Path(given).parent.resolve() == folder.resolve():
+            if Path(given).exists() and not overwrite:
+                raise ValueError(f"the input {given} lies in the output {path}: name another folder")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"the output {path} is a file: name a folder")
+    if folder.is_dir() and not overwrite and any(folder.iterdir()):
+        if not any(next(folder.glob(mark), None) for mark in marks):
+            raise ValueError(
+                f"the output {path} holds files that bleurt-repro did not write: name another folder, or add --overwrite"
+            )
+    return folder
+
+
+def refuse_inputs(path: str | Path, inputs: Iterable[str | None]) -> None:
+    """Refuse an output that is one of the inputs, by whatever name.
+
+    Raises:
+        ValueError: naming both.
+    """
+    for given in inputs:
+        if given is not None and os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
+            raise ValueError(f"the output {path} is the input {given}: name another one")
 
 
 def put(unfinished: Path, path: Path) -> None:
@@ -110,23 +346,30 @@ def plain_cell(value: object) -> object:
     """Put an apostrophe before text that a spreadsheet would take for a formula; numbers stay numbers."""
     if isinstance(value, str) and sys.version_info < (3, 11):
         value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # its csv module refuses to write NUL
-    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+    if isinstance(value, str) and (value.startswith(FORMULA_STARTS) or _is_formula(value)):
         return f"'{value}"
     return value
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _is_formula(text: str) -> bool:
+    """Return whether blanks or invisible characters, or full-width signs, hide the start of a formula."""
+    seen = "".join(letter for letter in text[:HEAD] if unicodedata.category(letter)[0] not in "CZ")
+    return unicodedata.normalize("NFKC", seen[:1]).startswith(FORMULA_STARTS)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], delimiter: str = ",") -> str:
     """Write a table as CSV, with every text cell and the header made plain by `plain_cell`.
 
     Args:
         header: names of the columns.
         rows: their cells; None leaves a cell empty.
+        delimiter: between cells.
 
     Returns:
         the file's text, with CRLF line ends (RFC 4180).
     """
     buffer = io.StringIO()
-    writer = csv.writer(buffer)
+    writer = csv.writer(buffer, delimiter=delimiter)
     for row in (header, *rows):
         writer.writerow([plain_cell(cell) for cell in row])
     return buffer.getvalue()

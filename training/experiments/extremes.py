@@ -70,8 +70,7 @@ def read_references(path: str | Path) -> dict[str, list[str]]:
         FileNotFoundError: if there is no such file.
         ValueError: if there are fewer than two references, or, naming file and line, one is blank.
     """
-    from bleurt_repro.metric.files.reading import read_lines
-    from bleurt_repro.metric.files.records import file_form, read_records
+    from bleurt_repro.metric.files.records import file_form, read_lines, read_records
 
     if file_form(path):
         rows = [(place, record.get("reference"), record.get("candidate")) for place, record in read_records(path)]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bleurt_repro.metric.files.records import parse_number, read_records, text_lines
 from bleurt_repro.training.experiments.baselines import Scored, find_baseline, shown_name
 from bleurt_repro.training.experiments.options import Cells, MetricOptions, digest
 
@@ -154,8 +155,8 @@ def all_rows(
 
 def _content(name: str) -> str:
     """Hash a checkpoint or encoder, so that other weights of the same name make another cell."""
+    from bleurt_repro.metric.loading.checksums import content_hash
     from bleurt_repro.metric.loading.find import find_checkpoint
-    from bleurt_repro.metric.signature import content_hash
 
     return content_hash(Path(find_checkpoint(name)))
 
@@ -180,7 +181,7 @@ def score_file_row(item: str, texts: Texts) -> Row:
     Raises:
         ValueError: if the item has another form, a score is missing, or there are more or fewer than items.
     """
-    from bleurt_repro.metric.signature import file_hash
+    from bleurt_repro.metric.loading.checksums import file_hash
 
     name, _, path = item.partition("=")
     if not name or not path:
@@ -194,8 +195,6 @@ def score_file_row(item: str, texts: Texts) -> Row:
 
 def read_scores(file: Path, texts: Texts) -> np.ndarray:
     """Give one score an item; see `score_file_row`."""
-    from bleurt_repro.metric.files.records import read_records, text_lines
-
     if file.name.removesuffix(".gz").endswith(".scr"):
         return _join(file, dict(_submission(file)), texts)
     if file.suffix == ".txt":
@@ -210,10 +209,8 @@ def read_scores(file: Path, texts: Texts) -> np.ndarray:
 
 
 def _submission(file: Path) -> Iterator[tuple[Key, float]]:
-    from bleurt_repro.metric.files.records import text_lines
-
     for number, line in enumerate(text_lines(file), start=1):
-        fields = line.rstrip("\r\n").split("\t")
+        fields = line.split("\t")
         if len(fields) < SUBMISSION_FIELDS:
             raise ValueError(
                 f"{file}, line {number}: expected metric, language pair, test set, system, segment and score, "
@@ -252,8 +249,8 @@ def _in_order(file: Path, scores: Sequence[float], texts: Texts) -> np.ndarray:
 
 def _number(place: str, value: Any) -> float:
     try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
+        number = parse_number(value)
+    except ValueError:
         raise ValueError(f"{place}: the score must be a number, found {str(value)[:40]!r}") from None
     if not math.isfinite(number):
         raise ValueError(f"{place}: the score must be a finite number, found {value}")

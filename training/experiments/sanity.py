@@ -40,7 +40,7 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     score_function,
 )
 from bleurt_repro.training.experiments.options import shorten
-from bleurt_repro.training.run import COLOURS
+from bleurt_repro.training.results import COLOURS
 
 FAILURE_COLUMNS = ("metric", "table", *COLUMNS, "score_better", "score_worse")
 MARKERS = "osD^vPX*"
@@ -60,11 +60,11 @@ def write_report(folder: Path, results: dict[str, Any], failures: list[dict[str,
         results: of the experiment.
         failures: one dict a pair judged wrongly, with `FAILURE_COLUMNS`.
     """
-    from bleurt_repro.metric.files.writing import write_bytes, write_text
+    from bleurt_repro.metric.files.writing import plain_cell, write_bytes, write_text
 
     folder.mkdir(parents=True, exist_ok=True)
     # a tab or line break within a text would break the table
-    lines = [[" ".join(str(failure[name]).split()) for name in FAILURE_COLUMNS] for failure in failures]
+    lines = [[str(plain_cell(" ".join(str(failure[name]).split()))) for name in FAILURE_COLUMNS] for failure in failures]
     lines.insert(0, list(FAILURE_COLUMNS))
     write_text(folder / "failures.tsv", "".join("\t".join(line) + "\n" for line in lines))
     write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")
@@ -304,7 +304,7 @@ def _provenance(
     files: dict[str, Path], tables: dict[str, list[MinimalPair]], references: str | None, seed: int
 ) -> dict[str, Any]:
     from bleurt_repro import __version__
-    from bleurt_repro.metric.signature import file_hash
+    from bleurt_repro.metric.loading.checksums import file_hash
 
     known: dict[str, Any] = {
         "data": {

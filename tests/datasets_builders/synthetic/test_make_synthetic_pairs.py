@@ -14,7 +14,7 @@ import pytest
 
 from bleurt_repro.datasets_builders.synthetic import make as module
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
-from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs, share_of_work
+from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic.pair_maker import PairMaker
 from tests.tiny_teachers import SENTENCES
 
@@ -83,18 +83,6 @@ def test_shares_of_two_processes_make_the_same_files(finished, config, text, tmp
     assert [path.name for path in (tmp_path / "out").glob("data/*")] == ["part-00001.parquet"]
     assert make_synthetic_pairs(text, tmp_path / "out", config, 2, 0)["pairs"] == finished[1]["pairs"]
     assert contents(tmp_path / "out") == contents(finished[0])
-
-
-def test_the_launcher_says_which_share(monkeypatch):
-    assert share_of_work(None, None) == (1, 0)
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("RANK", "3")
-    assert share_of_work(None, None) == (4, 3)
-    assert share_of_work(2, 1) == (2, 1)
-    with pytest.raises(ValueError, match="both --num-shards and --shard-index"):
-        share_of_work(2, None)
-    with pytest.raises(ValueError, match="from 0 to 1, found 2 of 2"):
-        share_of_work(2, 2)
 
 
 class Killed(BaseException):

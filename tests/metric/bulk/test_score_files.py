@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(score, tmp_path, monkeypatch, ti
     assert not (tmp_path / "scores.txt").exists()
     with (tmp_path / ".scores.txt.partial").open("ab") as file:
         file.write(b"0.12")  # as if killed within a write
-    with pytest.warns(UserWarning, match=r"going on with the unfinished scores\.txt after 24 records"):
+    with pytest.warns(UserWarning, match=r"resuming the unfinished scores\.txt after 24 records"):
         assert score().read_bytes() == whole
     assert sum(calls) == COUNT + 8
     monkeypatch.setattr(BleurtScorer, "compute_quietly", compute)
@@ -124,7 +124,7 @@ def test_another_run_does_not_go_on_with_it(score, tmp_path, monkeypatch, change
         (tmp_path / "pairs.jsonl").write_text("".join([*lines[:-1], '{"reference": "a", "candidate": "b"}\n']))
     else:
         options = {"aggregate": "mean"}
-    with pytest.warns(UserWarning, match="other settings: begun anew"):
+    with pytest.warns(UserWarning, match="other settings: started again"):
         written = score(**options).read_bytes()
     assert written == score("again.txt", **options).read_bytes()
 
@@ -148,7 +148,7 @@ def test_a_damaged_unfinished_output_is_begun_anew(score, tmp_path, monkeypatch,
         journal = (tmp_path / ".scores.txt.partial.json").read_text()
         changed = journal.replace('"records": 16', '"records": 8') if damaged == "counts" else journal[:-9]
         (tmp_path / ".scores.txt.partial.json").write_text(changed)
-    with pytest.warns(UserWarning, match=r"the unfinished scores\.txt is damaged: begun anew"):
+    with pytest.warns(UserWarning, match=r"the unfinished scores\.txt is damaged: started again"):
         assert score().read_bytes() == whole
 
 
@@ -187,7 +187,7 @@ def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_p
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert journal.exists()
-    with pytest.warns(UserWarning, match="going on with the unfinished"):
+    with pytest.warns(UserWarning, match="resuming the unfinished"):
         assert score().read_bytes() == whole
 
 

@@ -69,7 +69,7 @@ def test_a_score_that_is_no_number_is_no_match(tiny_scorer, published):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{", r"line 2: not a scored pair \("),
+        ("{", r"line 2: not JSON \("),
         ("[1]", r"line 2: not a scored pair \("),
         ('{"reference": "a", "candidate": "b"}', r"line 2: not a scored pair \('score'\)"),
         ('{"reference": "a", "candidate": null, "score": 1}', "line 2: not a scored pair; each line is"),

@@ -1,0 +1,270 @@
+"""Read the texts to score: lists of segments, and pairs, of any size and in any usual form of file.
+
+A list is a file of one segment a line, or a column of a table (CSV, TSV, Parquet) or of JSON lines. Pairs are records
+with a candidate and what it is scored against. Every form may be gzipped, and each fault is named by file and line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from bleurt_repro.metric.files.records import (
+    DELIMITERS,
+    STDIN,
+    file_form,
+    numbered_lines,
+    open_input,
+    parquet_records,
+    parse_json,
+    records,
+    shown,
+    table_rows,
+)
+from bleurt_repro.metric.inputs import check_same_length
+
+# What a text is called in a record: as elsewhere, or simply "text".
+COLUMNS = {
+    "references": ("reference", "references", "text"),
+    "candidates": ("candidate", "text"),
+    "sources": ("source", "text"),
+}
+# Forms of a list of texts that the demo takes, too; Parquet it does not, since a small file can unpack to a huge one.
+SUFFIXES = (".txt", *DELIMITERS, ".jsonl", ".ndjson")
+FIELDS = '"candidate", "reference" (or "references", a list) and, where the checkpoint reads it, "source"'
+
+# References (none for a checkpoint that reads none), candidate, source.
+Pair = tuple[list[str], str, str | None]
+
+
+class Survey(NamedTuple):
+    """What the first pass over the input found.
+
+    Attributes:
+        records: how many candidates.
+        digest: the SHA-256 of all texts.
+    """
+
+    records: int
+    digest: str
+
+
+class PairStream:
+    """Reads the pairs of files without holding them in memory: all of them to check them, then window by window.
+
+    Args:
+        references, candidates, sources: files of segments (see `read_segments`), or "-" for standard input.
+        pairs: a file of pairs instead of them: JSON lines, CSV, TSV or Parquet.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if what is given is incomplete or too much.
+    """
+
+    def __init__(
+        self,
+        *,
+        references: str | None = None,
+        candidates: str | None = None,
+        sources: str | None = None,
+        pairs: str | None = None,
+    ) -> None:
+        self._paths = _chosen_files(references, candidates, sources, pairs)
+        self._stack = ExitStack()
+        self._files: dict[str, BinaryIO] = {}
+
+    def __enter__(self) -> PairStream:
+        for name, path in self._paths.items():
+            self._files[name] = self._stack.enter_context(open_input(path))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def survey(self) -> Survey:
+        """Read all pairs, so that every fault is found before anything is scored.
+
+        Raises:
+            ValueError: naming file and line, if the input is malformed or the files are not equally long.
+        """
+        digest, number = hashlib.sha256(), 0
+        first: dict[tuple[str, bool], int] = {}  # the first pair that has, or has not, a source or a reference
+        for number, pair in enumerate(self._pairs(), start=1):
+            digest.update(repr(pair).encode("utf-8", "surrogatepass"))
+            references, _, source = pair
+            first.setdefault(("source", source is not None), number)
+            first.setdefault(("reference", bool(references)), number)
+        for name in ("source", "reference"):
+            if (name, True) in first and (name, False) in first:
+                place = f"{shown(self._paths['pairs'])}: record {first[name, False]}"
+                raise ValueError(f'{place} has no "{name}" but others have one')
+        return Survey(number, digest.hexdigest())
+
+    def windows(self, first: int, last: int, size: int) -> Iterator[dict[str, list[Any]]]:
+        """Read the pairs from `first` up to `last`, `size` at a time, as the keyword arguments of `score`."""
+        pairs = islice(self._pairs(), first, last)
+        while window := list(islice(pairs, size)):
+            references, candidates, sources = (list(column) for column in zip(*window, strict=True))
+            texts: dict[str, list[Any]] = {"references": references} if references[0] else {}
+            texts["candidates"] = candidates
+            yield texts if sources[0] is None else {**texts, "sources": sources}
+
+    def _pairs(self) -> Iterator[Pair]:
+        for file in self._files.values():
+            file.seek(0)
+        if "pairs" in self._files:
+            return read_pairs(self._files["pairs"], self._paths["pairs"])
+        return self._lists()
+
+    def _lists(self) -> Iterator[Pair]:
+        """Read one pair from each row of the lists, which must be equally long."""
+        columns = {name: _segments(file, self._paths[name], name) for name, file in self._files.items()}
+        for number, texts in enumerate(zip_longest(*columns.values())):
+            row = dict(zip(columns, texts, strict=True))
+            if None in texts:
+                counts = {
+                    f"segments in {self._paths[name]}": number + (row[name] is not None) + sum(1 for _ in column)
+                    for name, column in columns.items()
+                }
+                check_same_length(counts)
+            references = row.get("references", [])
+            yield [references] if isinstance(references, str) else references, row["candidates"], row.get("sources")
+
+
+def _chosen_files(
+    references: str | None, candidates: str | None, sources: str | None, pairs: str | None
+) -> dict[str, str]:
+    """Return the files to read by what they hold."""
+    if pairs is not None:
+        if references or candidates or sources:
+            raise ValueError("give either --pairs or --references and --candidates, not both")
+        return {"pairs": pairs}
+    if candidates is None or (references is None and sources is None):
+        raise ValueError("nothing to score: give --references and --candidates, or --pairs")
+    given = {"references": references, "candidates": candidates, "sources": sources}
+    paths = {name: path for name, path in given.items() if path is not None}
+    if list(paths.values()).count(STDIN) > 1:
+        raise ValueError("only one file can be standard input ('-')")
+    return paths
+
+
+def read_pairs(file: BinaryIO, path: str) -> Iterator[Pair]:
+    """Read pairs one by one from JSON lines or, if the name ends so, from CSV, TSV or Parquet.
+
+    Args:
+        file: of `open_input`.
+        path: its name. Fields other than candidate, reference or references, and source are left alone.
+
+    Raises:
+        ValueError: naming file and line, if a record is malformed.
+    """
+    is_table = file_form(path) in DELIMITERS
+    for place, record in records(file, path, quoted_tsv=True):
+        known = {name.strip().lower(): value for name, value in record.items()} if is_table else record
+        yield _pair(known, f"{shown(path)}, {place}")
+
+
+def _pair(record: dict[str, Any], place: str) -> Pair:
+    several, source = record.get("references"), record.get("source")
+    if several is None and "reference" in record:
+        several = [record["reference"]]
+    elif "reference" in record or (several is None and source is None):
+        # Only a checkpoint that reads no references takes a source and a candidate alone.
+        raise ValueError(f'{place}: needs one of "reference" and "references"; each record has {FIELDS}')
+    if several is not None and (not isinstance(several, list) or not several):
+        raise ValueError(f'{place}: "references" must be a list of at least one string')
+    references = several or []
+    texts = {"candidate": record.get("candidate"), **{f"reference {i}": text for i, text in enumerate(references)}}
+    for name, text in (texts if source is None else {**texts, "source": source}).items():
+        if not isinstance(text, str):
+            raise ValueError(f"{place}: {name} must be a string, found {_excerpt(text)}; each record has {FIELDS}")
+    return references, record["candidate"], source
+
+
+def read_segments(path: str, role: str) -> list[Any]:
+    """Read the references, the candidates or the sources of a test set, one a segment.
+
+    Args:
+        path: a file; `.csv` and `.tsv` are tables with a header, `.jsonl` and `.ndjson` hold an object or a string a
+            line, `.parquet` columns, and anything else ("-", standard input, too) is text of one segment a line.
+        role: "references", "candidates" or "sources"; it decides which column or field is read (`COLUMNS`).
+
+    Returns:
+        one string a segment; of references in JSON lines or Parquet, also a list of strings.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: naming file and line, if it is malformed or has no such column.
+    """
+    with open_input(path) as file:
+        return list(_segments(file, path, role))
+
+
+def _segments(file: BinaryIO, path: str, role: str) -> Iterator[Any]:
+    """Read the segments of an open file one by one; see `read_segments`."""
+    form = file_form(path)
+    if form in DELIMITERS:
+        return _column_of_table(file, path, COLUMNS[role])
+    if form == ".parquet":
+        rows = parquet_records(file, path)
+        return (_field(record, COLUMNS[role], f"{path}, {place}") for place, record in rows)
+    if form == ".jsonl":
+        return _column_of_json_lines(file, path, COLUMNS[role])
+    if Path(path.lower().removesuffix(".gz")).suffix == ".json":
+        raise ValueError(
+            f"{path}: expected text or JSON lines, found .json: write one object or string a line as .jsonl"
+        )
+    return (line for _, line in numbered_lines(file, path))
+
+
+def _column_of_table(file: BinaryIO, path: str, names: tuple[str, ...]) -> Iterator[str]:
+    rows = table_rows(file, path, quoted=True)
+    _, header = next(rows, (1, []))
+    column = _column(header, names, path)
+    for _, fields in rows:
+        yield fields[column]
+
+
+def _column(header: list[str], names: tuple[str, ...], path: str) -> int:
+    known = [name.strip().lower() for name in header]
+    for name in names:
+        if name in known:
+            return known.index(name)
+    found = ", ".join(repr(name.strip()[:30]) for name in header) or "nothing"
+    raise ValueError(
+        f"{path}, line 1: expected a header with a column {' or '.join(map(repr, names))}, found {found}; "
+        "for text of one segment a line, name the file .txt"
+    )
+
+
+def _column_of_json_lines(file: BinaryIO, path: str, names: tuple[str, ...]) -> Iterator[Any]:
+    for number, line in numbered_lines(file, path):
+        if line.strip():
+            place = f"{path}, line {number}"
+            yield _field(parse_json(line, place, "each line is a string or an object"), names, place)
+
+
+def _field(record: Any, names: tuple[str, ...], place: str) -> Any:
+    value = record
+    if isinstance(record, dict):
+        present = [name for name in names if name in record]
+        if not present:
+            raise ValueError(f"{place}: expected a field {' or '.join(map(repr, names))}, found {list(record)[:5]}")
+        value = record[present[0]]
+    if isinstance(value, str) or ("references" in names and _strings(value)):
+        return value
+    expected = "a string or a list of strings" if "references" in names else "a string"
+    raise ValueError(f"{place}: expected {expected}, found {_excerpt(value)}")
+
+
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+
+
+def _excerpt(value: Any) -> str:
+    return json.dumps(value, default=str)[:40]
