@@ -1,4 +1,4 @@
-"""Hash data and code, so that a builder's cache never gives back rows that neither would make now."""
+"""Hash data and code, so that a builder's cache never returns rows that they would not make now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def configuration_name(prefix: str, hashes: Iterable[str]) -> str:
     """Name the only configuration of a folder of data after its content, for the card.
 
     `datasets` finds what it has cached of a folder by the folder's own name and the configuration's: under one fixed name,
-    another folder `pairs`, or this one after it grew, would silently give back the old rows.
+    another folder `pairs`, or this one after it grew, would silently return the old rows.
 
     Args:
         prefix: what it is.
@@ -21,7 +21,7 @@ def configuration_name(prefix: str, hashes: Iterable[str]) -> str:
 
 
 def fingerprint(files: Iterable[str | Path]) -> str:
-    """Hash files and the builders' own code.
+    """Hash files, and the code that reads them: the builders and the readers of files.
 
     `datasets` names a builder's cache folder by the configuration alone; a fingerprint among its fields makes it
     depend on what is read, and on what reads it, too.
@@ -32,7 +32,9 @@ def fingerprint(files: Iterable[str | Path]) -> str:
     Returns:
         16 hexadecimal digits.
     """
-    code = sorted(Path(__file__).parent.rglob("*.py"))
+    builders = Path(__file__).parent
+    readers = builders.parent / "metric" / "files"
+    code = [*sorted(builders.rglob("*.py")), *sorted(readers.glob("*.py"))]
     digest = hashlib.sha256()
     for file in [*files, *code]:
         digest.update(hashlib.sha256(Path(file).read_bytes()).digest())

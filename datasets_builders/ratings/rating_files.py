@@ -1,4 +1,4 @@
-"""Read human ratings from a file of one's own; faults are named by file and line."""
+"""Read human ratings from files: the columns of a rating, and checks that name file and line of what is wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.files.records import file_form, read_records
+from bleurt_repro.metric.files.records import file_form, parse_number, read_records
 
 if TYPE_CHECKING:
     from datasets import Dataset, Features
@@ -39,7 +39,7 @@ def rating_records(
     """Read and check a file of human ratings: CSV, TSV, JSON lines (each also gzipped) or Parquet.
 
     Args:
-        path: the file; `record_files.read_records` says what each form looks like.
+        path: the file; `read_records` says what each form looks like.
         required: columns that must be there, with a value in each record; only a candidate may be empty text.
         aliases: other names of columns, each with the name it stands for.
 
@@ -81,7 +81,7 @@ def read_ratings(path: str | Path) -> Dataset:
 
 
 def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
-    """Give the types of `RATING_COLUMNS`; `segment_id` is text if any of the ratings has it so."""
+    """Return the types of `RATING_COLUMNS`; `segment_id` is text if it is in any of the ratings."""
     from datasets import Features, Value
 
     types = dict(RATING_COLUMNS)
@@ -91,14 +91,14 @@ def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
 
 
 def check_rating(record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS) -> Rating:
-    """Give one record in the form of `rating_records`.
+    """Return one record in the form of `rating_records`.
 
     Args:
         record: values by column name; numbers may be text.
         required: columns that must be there, with a value.
 
     Raises:
-        ValueError: saying what is wrong with it, but not where it stands.
+        ValueError: with what is wrong with it, but not where it is.
     """
     if missing := [name for name in required if name not in record]:
         raise ValueError(f"no {', '.join(missing)}; found {', '.join(record) or 'nothing'}")
@@ -131,10 +131,8 @@ def _text(name: str, value: Any) -> str:
 
 def _real(name: str, value: Any) -> float:
     try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
+        number = parse_number(value)
+    except ValueError:
         raise ValueError(f"{name} must be a number, found {_shown(value)}") from None
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, found {_shown(value)}")

@@ -14,7 +14,7 @@ from bleurt_repro.datasets_builders.ratings.rating_files import Rating
 from bleurt_repro.datasets_builders.ratings.wmt import TARGET_YEARS, Row, WmtBuilder, WmtConfig
 from bleurt_repro.datasets_builders.ratings.wmt_archives import RR_SEGLEVEL
 from bleurt_repro.datasets_builders.ratings.wmt_sources import is_relative_ranks, matches, read_wmt
-from bleurt_repro.metric.files.records import file_form, read_records
+from bleurt_repro.metric.files.records import file_form, read_lines, read_records
 
 # Points of 100 of the raw score, as in the WMT Metrics task: https://aclanthology.org/W18-6450.
 MIN_DIFFERENCE = 25.0
@@ -54,6 +54,7 @@ class WmtRelativeRanks(WmtBuilder):
         >>> WmtRelativeRanks("2018", data_dir="wmt", min_difference=30.0).splits()["test"]  # doctest: +SKIP
     """
 
+    DATASET_NAME = "wmt_relative_ranks"
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = WmtRelativeRanksConfig
     BUILDER_CONFIGS = [WmtRelativeRanksConfig(name=name) for name in TARGET_YEARS]
@@ -145,7 +146,7 @@ def join_pairs(pairs: Iterable[Row], ratings: Sequence[Rating]) -> Iterator[Row]
 
 def _official_pairs(file: Path) -> Iterator[Row]:
     """Read lines of pair, test set, segment, better, worse; the names in the first line are one short in 2018."""
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()[1:], start=2):
+    for number, line in enumerate(read_lines(file)[1:], start=2):
         fields = line.split()
         place = f"{file}, line {number}"
         if len(fields) != 5 or not re.fullmatch(r"newstest\d{4}", fields[1]):

@@ -1,18 +1,12 @@
-"""WebNLG 2017 ratings of fluency, grammar and semantics, split by system and by input (BLEURT, section 5.3).
+"""WebNLG 2017: ratings of fluency, grammar and semantics, split by system and by input (BLEURT, section 5.3, figure 3).
 
-The builder gives one row an input and system: 223 x 9 = 2,007; `webnlg_splits` says how that becomes the records of
-the paper, and where its count differs.
-
-Read the human evaluation of WebNLG 2017 (https://gitlab.com/shimorina/webnlg-human-evaluation).
-
-Split WebNLG ratings by system and by input (BLEURT, section 5.3 and figure 3).
-
-The paper counts 4,677 "sentence pairs, null values removed": pairs of a candidate and one of its 1 to 3 references. Of
-the 2,007 outputs (223 inputs x 9 systems) 193 are missing, 168 of vietnam and 25 of tilburg-pipe; the others make 4,772
+The ratings are those of https://gitlab.com/shimorina/webnlg-human-evaluation. The builder has one row for each input and
+system: 223 x 9 = 2,007. The paper counts 4,677 "sentence pairs, null values removed": pairs of a candidate and one of its 1
+to 3 references. Of the 2,007 outputs 193 are missing, 168 of vietnam and 25 of tilburg-pipe; the others make 4,772
 pairs, by `pairs_with_references`. No rule that we tried gives 4,677, but the paper's own training sets follow from the
 4,772: two systems with all outputs have 2 x 587 = 1,174 pairs; with vietnam (143) 1,317; with tilburg-pipe (520) and a
 third whole system 2,424. Those are the sizes it gives for 2, 3 and 5 systems, to the record, and `TRAINING_SYSTEMS`
-stands in such an order. By input it counts 224 where the data have 223, and gives 836, 1,445 and 2,689 records for 38,
+has such an order. By input it counts 224 where the data have 223, and gives 836, 1,445 and 2,689 records for 38,
 66 and 122 of them; which inputs it chose is not known, so ours make slightly more or fewer records.
 """
 
@@ -29,7 +23,7 @@ import datasets
 
 from bleurt_repro.datasets_builders.fingerprints import fingerprint
 from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
-from bleurt_repro.metric.files.records import file_form, read_records
+from bleurt_repro.metric.files.records import file_form, read_lines, read_records
 
 ASPECTS = ("fluency", "grammar", "semantics")
 # The team of the references, which were judged beside the nine systems.
@@ -42,6 +36,104 @@ NO_OUTPUT = ("", "null")
 
 Row = dict[str, Any]
 
+# How many systems and inputs train in BLEURT, figure 3.
+PAPER_SYSTEMS = (0, 2, 3, 5)
+PAPER_INPUTS = (0, 38, 66, 122)
+# The paper does not name its systems; with the first 2, 3 and 5 of these the number of pairs is the paper's.
+TRAINING_SYSTEMS = (
+    "adapt",
+    "baseline",
+    "vietnam",
+    "tilburg-pipe",
+    "melbourne",
+    "pkuwriter",
+    "tilburg-nmt",
+    "tilburg-smt",
+    "upf-forge",
+)
+VALIDATION_RATIO = 0.10  # the paper gives a ratio for WMT alone (section B.2); this is that of 2017
+
+WEBNLG_FEATURES = datasets.Features(
+    {
+        "segment_id": datasets.Value("int64"),  # the input's line in the test set of the challenge, from 1
+        "system": datasets.Value("string"),
+        "source": datasets.Value("string"),  # the RDF triples: subject | predicate | object, joined by <br>
+        "references": datasets.List(
+            datasets.Value("string")
+        ),  # 1 to 3, lower-cased and tokenised as the candidates are
+        "references_text": datasets.List(datasets.Value("string")),  # as written, where the source has them
+        "candidate": datasets.Value("string"),
+        **{aspect: datasets.Value("float64") for aspect in ASPECTS},  # mean of the judges, 1 to 3
+        "missing_output": datasets.Value("bool"),
+        "category": datasets.Value("string"),
+        "seen": datasets.Value("bool"),
+        "triples": datasets.Value("int32"),
+    }
+)
+
+
+@dataclass
+class WebNlgConfig(datasets.BuilderConfig):
+    """How the ratings are split; see `split_by_system` and `split_by_input`."""
+
+    training_systems: int = PAPER_SYSTEMS[-1]
+    training_inputs: int = PAPER_INPUTS[-1]
+    validation_ratio: float = VALIDATION_RATIO
+    seed: int = 0
+    drop_missing_outputs: bool = False
+    fingerprint: str = ""
+
+
+class WebNlgRatings(datasets.GeneratorBasedBuilder):
+    """Ratings of nine data-to-text systems over 223 inputs.
+
+    Args:
+        config_name: "all" (one split, test), "by_system" or "by_input" (train, validation, test).
+        data_dir: the official package, or records; see `read_webnlg`.
+        options: fields of `WebNlgConfig`, and arguments of `datasets.DatasetBuilder` such as cache_dir.
+
+    Example:
+        >>> WebNlgRatings("by_input", data_dir="webnlg", training_inputs=38).splits()["train"]  # doctest: +SKIP
+    """
+
+    # Of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
+    DATASET_NAME = "webnlg_ratings"
+    VERSION = datasets.Version("1.0.0")
+    BUILDER_CONFIG_CLASS = WebNlgConfig
+    BUILDER_CONFIGS = [WebNlgConfig(name=name) for name in ("all", "by_system", "by_input")]
+    DEFAULT_CONFIG_NAME = "all"
+
+    def __init__(self, config_name: str | None = None, *, data_dir: str | Path | None = None, **options: Any) -> None:
+        if data_dir is None:
+            raise ValueError("needs data_dir, the folder of WebNLG ratings; found none")
+        options["fingerprint"] = fingerprint(webnlg_files(data_dir))
+        options.setdefault("dataset_name", self.DATASET_NAME)
+        super().__init__(config_name=config_name, data_dir=str(data_dir), **options)
+        self.name = self.info.builder_name = self.DATASET_NAME
+
+    def _info(self) -> datasets.DatasetInfo:
+        homepage = "https://gitlab.com/shimorina/webnlg-human-evaluation"
+        return datasets.DatasetInfo(features=WEBNLG_FEATURES, homepage=homepage)
+
+    def splits(self) -> dict[str, list[Row]]:
+        """Make the rows of each split, without writing anything."""
+        config = self.config
+        rows = [
+            row for row in read_webnlg(config.data_dir) if not (config.drop_missing_outputs and row["missing_output"])
+        ]
+        if config.name == "by_system":
+            return split_by_system(rows, config.training_systems, config.validation_ratio, config.seed)
+        if config.name == "by_input":
+            return split_by_input(rows, config.training_inputs, config.validation_ratio, config.seed)
+        return {"test": rows}
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        self._rows = self.splits()
+        return [datasets.SplitGenerator(name=name, gen_kwargs={"split": name}) for name in self._rows]
+
+    def _generate_examples(self, split: str) -> Iterator[tuple[int, Row]]:
+        yield from enumerate(self._rows[split])
+
 
 def read_webnlg(data_dir: str | Path) -> list[Row]:
     """Read the mean ratings of the nine systems.
@@ -51,10 +143,10 @@ def read_webnlg(data_dir: str | Path) -> list[Row]:
             `RECORD_COLUMNS`, and if they are there references, category, seen, triplesize.
 
     Returns:
-        dicts with the columns of `webnlg_ratings.WEBNLG_FEATURES`, ordered by input and system.
+        dicts with the columns of `WEBNLG_FEATURES`, ordered by input and system.
 
     Raises:
-        FileNotFoundError: saying what was looked for.
+        FileNotFoundError: with what was looked for.
         ValueError: naming file and line of a bad record.
     """
     files = webnlg_files(data_dir)
@@ -139,28 +231,7 @@ def _row(place: str, record: Mapping[str, Any]) -> Row:
 def _lines(file: Path) -> list[str]:
     if not file.is_file():
         raise FileNotFoundError(f"no file {file}: the official package has {', '.join(PACKAGE)}")
-    try:
-        return [line.strip() for line in file.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: not UTF-8 ({error.reason} at byte {error.start})") from error
-
-
-# How many systems and inputs train in BLEURT, figure 3.
-PAPER_SYSTEMS = (0, 2, 3, 5)
-PAPER_INPUTS = (0, 38, 66, 122)
-# The paper does not name its systems; with the first 2, 3 and 5 of these the number of pairs is the paper's.
-TRAINING_SYSTEMS = (
-    "adapt",
-    "baseline",
-    "vietnam",
-    "tilburg-pipe",
-    "melbourne",
-    "pkuwriter",
-    "tilburg-nmt",
-    "tilburg-smt",
-    "upf-forge",
-)
-VALIDATION_RATIO = 0.10  # the paper gives a ratio for WMT alone (section B.2); this is that of 2017
+    return [line.strip() for line in read_lines(file)]
 
 
 def split_by_system(
@@ -209,7 +280,7 @@ def split_by_input(
 
 
 def pairs_with_references(rows: Iterable[Row], aspect: str) -> list[Row]:
-    """Give one rating a reference, to fine-tune on: the paper's records.
+    """Return one rating for each reference, to fine-tune on: the paper's records.
 
     Args:
         rows: as of the builder.
@@ -246,81 +317,3 @@ def _split(
         "test": [row for row in rows if row[column] not in chosen],
     }
     return {name: part for name, part in splits.items() if part}
-
-
-WEBNLG_FEATURES = datasets.Features(
-    {
-        "segment_id": datasets.Value("int64"),  # the input's line in the test set of the challenge, from 1
-        "system": datasets.Value("string"),
-        "source": datasets.Value("string"),  # the RDF triples: subject | predicate | object, joined by <br>
-        "references": datasets.List(
-            datasets.Value("string")
-        ),  # 1 to 3, lower-cased and tokenised as the candidates are
-        "references_text": datasets.List(datasets.Value("string")),  # as written, where the source has them
-        "candidate": datasets.Value("string"),
-        **{aspect: datasets.Value("float64") for aspect in ASPECTS},  # mean of the judges, 1 to 3
-        "missing_output": datasets.Value("bool"),
-        "category": datasets.Value("string"),
-        "seen": datasets.Value("bool"),
-        "triples": datasets.Value("int32"),
-    }
-)
-
-
-@dataclass
-class WebNlgConfig(datasets.BuilderConfig):
-    """How the ratings are split; see `split_by_system` and `split_by_input`."""
-
-    training_systems: int = PAPER_SYSTEMS[-1]
-    training_inputs: int = PAPER_INPUTS[-1]
-    validation_ratio: float = VALIDATION_RATIO
-    seed: int = 0
-    drop_missing_outputs: bool = False
-    fingerprint: str = ""
-
-
-class WebNlgRatings(datasets.GeneratorBasedBuilder):
-    """Ratings of nine data-to-text systems over 223 inputs.
-
-    Args:
-        config_name: "all" (one split, test), "by_system" or "by_input" (train, validation, test).
-        data_dir: the official package, or records; see `webnlg_sources.read_webnlg`.
-        options: fields of `WebNlgConfig`, and arguments of `datasets.DatasetBuilder` such as cache_dir.
-
-    Example:
-        >>> WebNlgRatings("by_input", data_dir="webnlg", training_inputs=38).splits()["train"]  # doctest: +SKIP
-    """
-
-    VERSION = datasets.Version("1.0.0")
-    BUILDER_CONFIG_CLASS = WebNlgConfig
-    BUILDER_CONFIGS = [WebNlgConfig(name=name) for name in ("all", "by_system", "by_input")]
-    DEFAULT_CONFIG_NAME = "all"
-
-    def __init__(self, config_name: str | None = None, *, data_dir: str | Path | None = None, **options: Any) -> None:
-        if data_dir is None:
-            raise ValueError("needs data_dir, the folder of WebNLG ratings; found none")
-        options["fingerprint"] = fingerprint(webnlg_files(data_dir))
-        super().__init__(config_name=config_name, data_dir=str(data_dir), **options)
-
-    def _info(self) -> datasets.DatasetInfo:
-        homepage = "https://gitlab.com/shimorina/webnlg-human-evaluation"
-        return datasets.DatasetInfo(features=WEBNLG_FEATURES, homepage=homepage)
-
-    def splits(self) -> dict[str, list[Row]]:
-        """Make the rows of each split, without writing anything."""
-        config = self.config
-        rows = [
-            row for row in read_webnlg(config.data_dir) if not (config.drop_missing_outputs and row["missing_output"])
-        ]
-        if config.name == "by_system":
-            return split_by_system(rows, config.training_systems, config.validation_ratio, config.seed)
-        if config.name == "by_input":
-            return split_by_input(rows, config.training_inputs, config.validation_ratio, config.seed)
-        return {"test": rows}
-
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        self._rows = self.splits()
-        return [datasets.SplitGenerator(name=name, gen_kwargs={"split": name}) for name in self._rows]
-
-    def _generate_examples(self, split: str) -> Iterator[tuple[int, Row]]:
-        yield from enumerate(self._rows[split])

@@ -1,6 +1,6 @@
-"""WMT direct assessments, split by target year as in BLEURT, sections 5.1 and B.2.
+"""Ratings of WMT (direct assessments) as a `datasets` builder, split by target year as in BLEURT, sections 5.1 and B.2.
 
-What the builders of WMT ratings share: where they read, and a cache that follows the data.
+`WmtRatings` is the builder; `WmtBuilder`, its base, is that of relative ranks, too. `wmt_sources` says where ratings come from.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import datasets
 
@@ -19,6 +19,16 @@ from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 from bleurt_repro.datasets_builders.ratings.wmt_sources import TO_ENGLISH, read_wmt, source_fingerprint
 
 Row = dict[str, Any]
+
+FIRST_YEAR = 2015
+TARGET_YEARS = tuple(str(year) for year in range(FIRST_YEAR + 1, 2023))
+EVERY_YEAR = "all"
+# BLEURT, section B.2: 10 % for 2017 and 2018, 5 % for 2019, whose training set is larger.
+VALIDATION_RATIOS = {"2016": 0.10, "2017": 0.10, "2018": 0.10}
+LATER_VALIDATION_RATIO = 0.05
+# Submissions of WMT 2017 end in their number, and several with the same output are joined, as in "a.123+b.45".
+MERGED_SYSTEMS = re.compile(r"[^+]+\.\d+(?:\+[^+]+\.\d+)+")
+RATING_FEATURES = ratings_features()
 
 
 @dataclass
@@ -32,7 +42,7 @@ class WmtConfig(datasets.BuilderConfig):
     fingerprint: str = ""
 
     def source(self) -> dict[str, Any]:
-        """Give the arguments of `read_wmt`."""
+        """Return the arguments of `read_wmt`."""
         return {
             "data_dir": self.data_dir,
             "hub_dataset": self.hub_dataset,
@@ -42,7 +52,7 @@ class WmtConfig(datasets.BuilderConfig):
 
 
 class WmtBuilder(datasets.GeneratorBasedBuilder):
-    """A builder whose rows are few enough to be made at once; subclasses say which, in `splits`.
+    """A builder whose rows are few enough to be made at once; subclasses make them, in `splits`.
 
     Args:
         config_name: the year to test on, such as "2017".
@@ -51,6 +61,9 @@ class WmtBuilder(datasets.GeneratorBasedBuilder):
         hub_revision: its branch, tag or commit.
         options: fields of the configuration, and arguments of `datasets.DatasetBuilder` such as cache_dir.
     """
+
+    # Of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
+    DATASET_NAME: ClassVar[str]
 
     def __init__(
         self,
@@ -66,7 +79,9 @@ class WmtBuilder(datasets.GeneratorBasedBuilder):
             options["language_pairs"] = (options["language_pairs"],)
         options["fingerprint"] = source_fingerprint(data_dir, **source)
         folder = None if data_dir is None else str(data_dir)
+        options.setdefault("dataset_name", self.DATASET_NAME)
         super().__init__(config_name=config_name, data_dir=folder, **source, **options)
+        self.name = self.info.builder_name = self.DATASET_NAME
 
     def splits(self) -> Mapping[str, Sequence[Row]]:
         """Make the rows of each split, without writing anything."""
@@ -78,17 +93,6 @@ class WmtBuilder(datasets.GeneratorBasedBuilder):
 
     def _generate_examples(self, split: str) -> Iterator[tuple[int, Row]]:
         yield from enumerate(self._rows[split])
-
-
-FIRST_YEAR = 2015
-TARGET_YEARS = tuple(str(year) for year in range(FIRST_YEAR + 1, 2023))
-EVERY_YEAR = "all"
-# BLEURT, section B.2: 10 % for 2017 and 2018, 5 % for 2019, whose training set is larger.
-VALIDATION_RATIOS = {"2016": 0.10, "2017": 0.10, "2018": 0.10}
-LATER_VALIDATION_RATIO = 0.05
-# Submissions of WMT 2017 end in their number, and several with the same output are joined, as in "a.123+b.45".
-MERGED_SYSTEMS = re.compile(r"[^+]+\.\d+(?:\+[^+]+\.\d+)+")
-RATING_FEATURES = ratings_features()
 
 
 @dataclass
@@ -112,6 +116,7 @@ class WmtRatings(WmtBuilder):
         >>> builder.as_dataset(split="train")  # doctest: +SKIP
     """
 
+    DATASET_NAME = "wmt_ratings"
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = WmtRatingsConfig
     BUILDER_CONFIGS = [WmtRatingsConfig(name=name) for name in (*TARGET_YEARS, EVERY_YEAR)]
@@ -186,7 +191,7 @@ def _warn_of_missing_years(years: set[int], target: str) -> None:
 
 
 def records_per_system(rating: Rating) -> list[Rating]:
-    """Give a record for each system of a rating that several share; others stay as they are."""
+    """Return a record for each system of a rating that several share; others stay as they are."""
     if not MERGED_SYSTEMS.fullmatch(rating["system"] or ""):
         return [rating]
     return [{**rating, "system": system} for system in rating["system"].split("+")]

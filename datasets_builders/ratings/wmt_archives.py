@@ -1,4 +1,4 @@
-"""Read WMT ratings in the layout of the official archives, unpacked anywhere under one folder.
+"""Read WMT ratings and their texts in the layout of the official archives, unpacked anywhere under one folder.
 
 | years | ratings | texts |
 |---|---|---|
@@ -9,8 +9,6 @@
 The archives: DAseg-wmt-newstest2015.tar.gz, DAseg-wmt-newstest2016.tar.gz, wmt17-metrics-task-package.tgz (with the
 wmt17-metrics-task-no-hybrids.tgz in it), newstest2018-humaneval.tar.gz and wmt18-metrics-task-nohybrids.tgz,
 newstest2019-humaneval.tar.gz and wmt19-submitted-data-v3-txt-minimal.tgz (https://www.statmt.org/wmt19/metrics-task.html).
-
-The texts of WMT: sources, references and outputs of systems, one segment a line, in the official archives.
 """
 
 from __future__ import annotations
@@ -24,99 +22,9 @@ from functools import cache
 from pathlib import Path
 
 from bleurt_repro.datasets_builders.ratings.rating_files import Rating, check_rating
+from bleurt_repro.metric.files.records import text_lines
 
-Files = dict[str, list[Path]]
-
-
-def index_files(folder: str | Path) -> Files:
-    """Give the paths of all files under a folder by file name, each list sorted."""
-    files: Files = {}
-    for path in sorted(Path(folder).rglob("*")):
-        if path.is_file():
-            files.setdefault(path.name, []).append(path)
-    return files
-
-
-class Texts:
-    """Sources, references and outputs of the systems, of one year and language pair.
-
-    Args:
-        files: as of `index_files`.
-        year: of the test set.
-        lp: the language pair, such as "de-en".
-
-    Raises:
-        FileNotFoundError: if the file of sources or of references is missing.
-    """
-
-    def __init__(self, files: Files, year: int, lp: str) -> None:
-        self.year, self.lp = year, lp
-        pair = lp.replace("-", "")
-        source_language, target_language = lp.split("-")
-        self.sources = read_lines(only_file(files, f"newstest{year}-{pair}-src.{source_language}"))
-        self.references = read_lines(only_file(files, f"newstest{year}-{pair}-ref.{target_language}"))
-        prefix, suffix = f"newstest{year}.", f".{lp}"
-        names = [name for name in files if name.startswith(prefix) and name.endswith(suffix)]
-        self.files = {self._key(name[len(prefix) : -len(suffix)]): files[name][0] for name in names}
-        self.candidates: dict[str, list[str]] = {}
-
-    def of(self, file: Path, number: int, system: str, segment_id: str) -> dict[str, str]:
-        """Give the texts that a line of a file of ratings is about.
-
-        Args:
-            file: the file of ratings.
-            number: its line, for errors.
-            system: as the ratings name it; several joined by "+" gave the same output.
-            segment_id: the line of the test set, from 1.
-
-        Returns:
-            source, reference and candidate.
-
-        Raises:
-            FileNotFoundError: if no file holds the output of the system.
-            ValueError: if there is no such segment.
-        """
-        place = f"{file}, line {number}"
-        columns = {"source": self.sources, "reference": self.references, "candidate": self._output(place, system)}
-        if not segment_id.isdecimal() or not 1 <= int(segment_id) <= min(map(len, columns.values())):
-            raise ValueError(f"{place}: no segment {segment_id} in the texts of {self.lp}, {self.year}")
-        return {name: column[int(segment_id) - 1] for name, column in columns.items()}
-
-    def _output(self, place: str, system: str) -> list[str]:
-        # Systems whose outputs are the same were judged once: any of them gives the text.
-        keys = [key for key in map(self._key, (system, *system.split("+"))) if key in self.files]
-        if not keys:
-            raise FileNotFoundError(
-                f"{place}: no output of {system}; looked for newstest{self.year}.{system}.{self.lp}"
-            )
-        if keys[0] not in self.candidates:
-            self.candidates[keys[0]] = read_lines(self.files[keys[0]])
-        return self.candidates[keys[0]]
-
-    def _key(self, system: str) -> str:
-        """Spell a system as both ratings and file names do: they differ in dashes and in naming the pair (2019)."""
-        return re.sub(r"[^a-z0-9.+]+", "-", system.lower()).replace(f".{self.lp}", "")
-
-
-def only_file(files: Files, name: str) -> Path:
-    """Give the first file of a name, or say that it is missing."""
-    if name not in files:
-        raise FileNotFoundError(f"no file {name} anywhere beside the ratings; unpack the archive of that year's texts")
-    return files[name][0]
-
-
-def read_lines(file: Path) -> list[str]:
-    """Give the lines of a file without the blanks around them; a missing file or other text than UTF-8 is named."""
-    if not file.is_file():
-        raise FileNotFoundError(f"no file {file}")
-    lines = file.read_bytes().removesuffix(b"\n").split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file}, line {number}: not UTF-8 ({error.reason})") from error
-    return [line.decode("utf-8").strip() for line in lines]
-
+Files = dict[str, list[Path]]  # the paths of all files of a folder by file name
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +45,7 @@ NO_REFERENCE = "NO REFERENCE AVAILABLE"
 
 
 def rating_archives(files: Files) -> list[Path]:
-    """Give the files among `files` that hold official ratings, oldest first."""
+    """Return the files among `files` that hold official ratings, oldest first."""
     return [*_daseg_files(files), *files.get(DA_SEGLEVEL, [])[:1], *_ad_seg_scores_files(files).values()]
 
 
@@ -148,7 +56,7 @@ def read_archives(folder: str | Path, wanted: Callable[[str], bool] = lambda lp:
 
     Args:
         folder: where the archives are unpacked.
-        wanted: says whether to read a language pair; the texts of the others need not be there.
+        wanted: returns whether to read a language pair; the texts of the others need not be there.
 
     Raises:
         FileNotFoundError: if there are ratings, but not their texts.
@@ -240,9 +148,91 @@ def _rating(file: Path, number: int, record: Rating) -> Rating:
 
 
 def _fields(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Give (line number, five fields) of a table with blanks between its columns and a first line of names."""
+    """Yield (line number, five fields) of a table with blanks between its columns and a first line of names."""
     for number, line in enumerate(read_lines(file)[1:], start=2):
         fields = line.split()
         if len(fields) != 5:
             raise ValueError(f"{file}, line {number}: expected 5 fields, found {len(fields)}")
         yield number, fields
+
+
+def index_files(folder: str | Path) -> Files:
+    """Return the paths of all files under a folder by file name, each list sorted."""
+    files: Files = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file():
+            files.setdefault(path.name, []).append(path)
+    return files
+
+
+class Texts:
+    """Sources, references and outputs of the systems, of one year and language pair.
+
+    Args:
+        files: as of `index_files`.
+        year: of the test set.
+        lp: the language pair, such as "de-en".
+
+    Raises:
+        FileNotFoundError: if the file of sources or of references is missing.
+    """
+
+    def __init__(self, files: Files, year: int, lp: str) -> None:
+        self.year, self.lp = year, lp
+        pair = lp.replace("-", "")
+        source_language, target_language = lp.split("-")
+        self.sources = read_lines(only_file(files, f"newstest{year}-{pair}-src.{source_language}"))
+        self.references = read_lines(only_file(files, f"newstest{year}-{pair}-ref.{target_language}"))
+        prefix, suffix = f"newstest{year}.", f".{lp}"
+        names = [name for name in files if name.startswith(prefix) and name.endswith(suffix)]
+        self.files = {self._key(name[len(prefix) : -len(suffix)]): files[name][0] for name in names}
+        self.candidates: dict[str, list[str]] = {}
+
+    def of(self, file: Path, number: int, system: str, segment_id: str) -> dict[str, str]:
+        """Return the texts that a line of a file of ratings is about.
+
+        Args:
+            file: the file of ratings.
+            number: its line, for errors.
+            system: as the ratings name it; several joined by "+" gave the same output.
+            segment_id: the line of the test set, from 1.
+
+        Returns:
+            source, reference and candidate.
+
+        Raises:
+            FileNotFoundError: if no file holds the output of the system.
+            ValueError: if there is no such segment.
+        """
+        place = f"{file}, line {number}"
+        columns = {"source": self.sources, "reference": self.references, "candidate": self._output(place, system)}
+        if not segment_id.isdecimal() or not 1 <= int(segment_id) <= min(map(len, columns.values())):
+            raise ValueError(f"{place}: no segment {segment_id} in the texts of {self.lp}, {self.year}")
+        return {name: column[int(segment_id) - 1] for name, column in columns.items()}
+
+    def _output(self, place: str, system: str) -> list[str]:
+        # Systems whose outputs are the same were judged once: any of them gives the text.
+        keys = [key for key in map(self._key, (system, *system.split("+"))) if key in self.files]
+        if not keys:
+            raise FileNotFoundError(
+                f"{place}: no output of {system}; looked for newstest{self.year}.{system}.{self.lp}"
+            )
+        if keys[0] not in self.candidates:
+            self.candidates[keys[0]] = read_lines(self.files[keys[0]])
+        return self.candidates[keys[0]]
+
+    def _key(self, system: str) -> str:
+        """Return a spelling of a system that ratings and file names share: they differ in dashes and in naming the pair (2019)."""
+        return re.sub(r"[^a-z0-9.+]+", "-", system.lower()).replace(f".{self.lp}", "")
+
+
+def only_file(files: Files, name: str) -> Path:
+    """Return the first file of a name; FileNotFoundError names one that is missing."""
+    if name not in files:
+        raise FileNotFoundError(f"no file {name} anywhere beside the ratings; unpack the archive of that year's texts")
+    return files[name][0]
+
+
+def read_lines(file: Path) -> list[str]:
+    """Read the lines of a file without the blanks around them."""
+    return [line.strip() for line in text_lines(file)]

@@ -1,7 +1,4 @@
-"""Where WMT ratings come from: a folder of rating files, the official archives, or the Hub.
-
-Read WMT ratings from the Hub.
-"""
+"""Where WMT ratings come from: files of ratings, the official archives (`wmt_archives`), or a dataset on the Hub."""
 
 from __future__ import annotations
 
@@ -28,6 +25,12 @@ from bleurt_repro.metric.files.records import EXTENSIONS, file_form, read_record
 if TYPE_CHECKING:
     from datasets import Dataset
 
+REQUIRED_COLUMNS = ("year", "lp", "segment_id", "reference", "candidate", "score")
+# Names that are in use for the same things.
+ALIASES = {"z_score": "score", "n_annot": "n_annotations"}
+
+TO_ENGLISH = ("*-en",)
+
 # Direct assessments of 2017 and later, into and out of English; `score` is standardised by annotator, `raw` is of
 # 0..100 (https://huggingface.co/datasets/RicardoRei/wmt-da-human-evaluation).
 HUB_DATASET = "RicardoRei/wmt-da-human-evaluation"
@@ -42,99 +45,6 @@ HUB_COLUMNS = {
     "annotators": "n_annotations",
     "year": "year",
 }
-
-
-def read_hub(
-    dataset: str = HUB_DATASET, revision: str | None = None, wanted: Callable[[str], bool] = lambda lp: True
-) -> list[Rating]:
-    """Download the ratings of a dataset; see `from_hub_columns`.
-
-    Args:
-        dataset: its name on the Hub, or a local folder in its form.
-        revision: branch, tag or commit.
-        wanted: says whether to read a language pair.
-
-    Raises:
-        FileNotFoundError: if it cannot be had.
-        ValueError: if it has other columns, or a wrong value.
-    """
-    from datasets import load_dataset
-
-    try:
-        ratings = load_dataset(dataset, split=HUB_SPLIT, revision=revision)
-    except (OSError, ValueError) as error:
-        raise _not_found(dataset, revision, error) from error
-    return from_hub_columns(ratings, wanted)
-
-
-def hub_fingerprint(dataset: str = HUB_DATASET, revision: str | None = None) -> str:
-    """Give a text that changes when the files of the dataset do; errors as in `read_hub`."""
-    from datasets import load_dataset_builder
-
-    try:
-        builder = load_dataset_builder(dataset, revision=revision)
-    except (OSError, ValueError) as error:
-        raise _not_found(dataset, revision, error) from error
-    return f"{builder.config_id}-{builder.hash}"
-
-
-def from_hub_columns(dataset: Dataset, wanted: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
-    """Give the ratings of a dataset with the columns `HUB_COLUMNS`.
-
-    It names neither systems nor segments: `system` is None, and `segment_id` counts the distinct pairs of source and
-    reference of a year and language pair, from 1. Ratings without a reference are left out, with a warning.
-
-    Args:
-        dataset: one record a rating.
-        wanted: says whether to read a language pair.
-
-    Raises:
-        ValueError: naming the row, if a column or a value is missing or wrong.
-    """
-    if missing := [name for name in HUB_COLUMNS if name not in dataset.column_names]:
-        raise ValueError(
-            f"no column {', '.join(missing)} in the dataset: looked for {', '.join(HUB_COLUMNS)}, "
-            f"found {', '.join(dataset.column_names)}"
-        )
-    chosen = [i for i, lp in enumerate(dataset["lp"]) if wanted(lp)]
-    rows = dataset.select_columns(list(HUB_COLUMNS)).rename_columns(HUB_COLUMNS).select(chosen)
-    segments: dict[tuple[int, str], dict[tuple[str, str], int]] = {}
-    ratings = []
-    for index, row in zip(chosen, tqdm(rows, desc="ratings", unit="rating", disable=None), strict=True):
-        if row["reference"]:
-            numbers = segments.setdefault((row["year"], row["lp"]), {})
-            row["segment_id"] = numbers.setdefault((row["source"], row["reference"]), len(numbers) + 1)
-            row["candidate"] = row["candidate"] or ""  # CSV files write an empty output as they write a missing one
-            ratings.append(_checked(row, index + 1))
-    if len(ratings) < len(rows):
-        warnings.warn(f"left out {len(rows) - len(ratings)} ratings without a reference", stacklevel=2)
-    return ratings
-
-
-def _checked(row: Rating, number: int) -> Rating:
-    try:
-        return check_rating(row, ("year", "lp", "reference", "candidate", "score"))
-    except ValueError as error:
-        raise ValueError(f"row {number} of the dataset: {error}") from error
-
-
-def _not_found(dataset: str, revision: str | None, error: Exception) -> FileNotFoundError:
-    return FileNotFoundError(
-        f"no ratings from the Hub: looked for the dataset {dataset}, revision {revision or 'main'}, "
-        f"split {HUB_SPLIT}, with the columns {', '.join(HUB_COLUMNS)} ({error})"
-    )
-
-
-REQUIRED_COLUMNS = ("year", "lp", "segment_id", "reference", "candidate", "score")
-# Names that are in use for the same things.
-ALIASES = {"z_score": "score", "n_annot": "n_annotations"}
-
-TO_ENGLISH = ("*-en",)
-
-
-def matches(lp: str, language_pairs: Sequence[str]) -> bool:
-    """Say whether a pair is one of some patterns, such as "de-en" or "*-en"."""
-    return any(fnmatch(lp, pattern) for pattern in language_pairs)
 
 
 def read_wmt(
@@ -155,7 +65,7 @@ def read_wmt(
         dicts with the columns of `rating_files.RATING_COLUMNS`.
 
     Raises:
-        FileNotFoundError: saying what was looked for.
+        FileNotFoundError: with what was looked for.
         ValueError: naming file and line of a bad record, or if no rating is of those language pairs.
     """
     seen: set[str] = set()
@@ -206,7 +116,7 @@ def _read_local(data_dir: str | Path | None, wanted: Callable[[str], bool]) -> l
 
 
 def _local_files(data_dir: str | Path | None) -> tuple[str, list[Path]]:
-    """Tell a folder of rating files from one of archives; give the files that hold ratings."""
+    """Return whether a folder is one of "archives" or of rating "files", and the files that hold ratings."""
     path = Path(data_dir or ".")
     archives = rating_archives(index_files(path)) if path.is_dir() else []
     if archives:
@@ -227,7 +137,7 @@ def _record_files(data_dir: str | Path | None) -> list[Path]:
 
 
 def is_relative_ranks(file: Path) -> bool:
-    """Say whether a file holds pairs of systems, one better than the other, in place of ratings."""
+    """Return whether a file holds pairs of systems, one better than the other, in place of ratings."""
     return any("better" in record and "worse" in record for _, record in [next(read_records(file), ("", {}))])
 
 
@@ -243,6 +153,92 @@ def _warn_of_repeats(ratings: list[Rating], data_dir: str | Path | None) -> None
         example = " ".join(map(str, keys.most_common(1)[0][0]))
         warnings.warn(
             f"{data_dir}: {repeats} ratings are of an output that another one is of too (such as {example}); "
-            "does a file stand there twice?",
+            "is a file there twice?",
             stacklevel=2,
         )
+
+
+def matches(lp: str, language_pairs: Sequence[str]) -> bool:
+    """Return whether a language pair matches a pattern, such as "de-en" or "*-en"."""
+    return any(fnmatch(lp, pattern) for pattern in language_pairs)
+
+
+def read_hub(
+    dataset: str = HUB_DATASET, revision: str | None = None, wanted: Callable[[str], bool] = lambda lp: True
+) -> list[Rating]:
+    """Download the ratings of a dataset; see `from_hub_columns`.
+
+    Args:
+        dataset: its name on the Hub, or a local folder in its form.
+        revision: branch, tag or commit.
+        wanted: returns whether to read a language pair.
+
+    Raises:
+        FileNotFoundError: if it cannot be obtained.
+        ValueError: if it has other columns, or a wrong value.
+    """
+    from datasets import load_dataset
+
+    try:
+        ratings = load_dataset(dataset, split=HUB_SPLIT, revision=revision)
+    except (OSError, ValueError) as error:
+        raise _not_found(dataset, revision, error) from error
+    return from_hub_columns(ratings, wanted)
+
+
+def hub_fingerprint(dataset: str = HUB_DATASET, revision: str | None = None) -> str:
+    """Return a text that changes when the files of the dataset do; errors as in `read_hub`."""
+    from datasets import load_dataset_builder
+
+    try:
+        builder = load_dataset_builder(dataset, revision=revision)
+    except (OSError, ValueError) as error:
+        raise _not_found(dataset, revision, error) from error
+    return f"{builder.config_id}-{builder.hash}"
+
+
+def from_hub_columns(dataset: Dataset, wanted: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
+    """Return the ratings of a dataset with the columns `HUB_COLUMNS`.
+
+    It names neither systems nor segments: `system` is None, and `segment_id` counts the distinct pairs of source and
+    reference of a year and language pair, from 1. Ratings without a reference are left out, with a warning.
+
+    Args:
+        dataset: one record a rating.
+        wanted: returns whether to read a language pair.
+
+    Raises:
+        ValueError: naming the row, if a column or a value is missing or wrong.
+    """
+    if missing := [name for name in HUB_COLUMNS if name not in dataset.column_names]:
+        raise ValueError(
+            f"no column {', '.join(missing)} in the dataset: looked for {', '.join(HUB_COLUMNS)}, "
+            f"found {', '.join(dataset.column_names)}"
+        )
+    chosen = [i for i, lp in enumerate(dataset["lp"]) if wanted(lp)]
+    rows = dataset.select_columns(list(HUB_COLUMNS)).rename_columns(HUB_COLUMNS).select(chosen)
+    segments: dict[tuple[int, str], dict[tuple[str, str], int]] = {}
+    ratings = []
+    for index, row in zip(chosen, tqdm(rows, desc="ratings", unit="rating", disable=None), strict=True):
+        if row["reference"]:
+            numbers = segments.setdefault((row["year"], row["lp"]), {})
+            row["segment_id"] = numbers.setdefault((row["source"], row["reference"]), len(numbers) + 1)
+            row["candidate"] = row["candidate"] or ""  # CSV files write an empty output as they write a missing one
+            ratings.append(_checked(row, index + 1))
+    if len(ratings) < len(rows):
+        warnings.warn(f"left out {len(rows) - len(ratings)} ratings without a reference", stacklevel=2)
+    return ratings
+
+
+def _checked(row: Rating, number: int) -> Rating:
+    try:
+        return check_rating(row, ("year", "lp", "reference", "candidate", "score"))
+    except ValueError as error:
+        raise ValueError(f"row {number} of the dataset: {error}") from error
+
+
+def _not_found(dataset: str, revision: str | None, error: Exception) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"no ratings from the Hub: looked for the dataset {dataset}, revision {revision or 'main'}, "
+        f"split {HUB_SPLIT}, with the columns {', '.join(HUB_COLUMNS)} ({error})"
+    )

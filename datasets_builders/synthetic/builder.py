@@ -16,7 +16,7 @@ from bleurt_repro.datasets_builders.synthetic.config import read_config
 from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic.parts import features
 from bleurt_repro.datasets_builders.synthetic.summary import INFO_FILE, Moments, report_text
-from bleurt_repro.metric.signature import file_hash
+from bleurt_repro.metric.loading.checksums import file_hash
 
 __all__ = ["SyntheticPairs", "check_parts", "is_finished", "join_sets", "read_info", "report_text"]
 
@@ -139,6 +139,8 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
         >>> builder.as_dataset(split="train")  # doctest: +SKIP
     """
 
+    # Of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
+    DATASET_NAME = "synthetic_pairs"
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = SyntheticPairsConfig
 
@@ -149,7 +151,9 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
             make_synthetic_pairs(source, data_dir, read_config(recipe or "paper"))
         self.record = check_parts(data_dir)
         options["fingerprint"] = hashlib.sha256(json.dumps(self.record["parts"]).encode()).hexdigest()[:16]
+        options.setdefault("dataset_name", self.DATASET_NAME)
         super().__init__(data_dir=str(data_dir), **options)
+        self.name = self.info.builder_name = self.DATASET_NAME
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(

@@ -7,6 +7,7 @@ from datasets import Features, Value, load_dataset
 
 from bleurt_repro.cli import main
 from bleurt_repro.datasets_builders.ratings.export import export_ratings, write_splits
+from tests.killed import kill_at_every_operation
 
 FEATURES = Features({"candidate": Value("string"), "score": Value("float64")})
 SPLITS = {"train": [{"candidate": "\u00fc\u2028x", "score": None}], "test": [{"score": 0.5, "candidate": "b"}] * 3}
@@ -125,3 +126,24 @@ def main_without_exit(arguments):
     with pytest.raises(SystemExit) as exit:
         main(arguments)
     assert exit.value.code == 0
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_killed_at_any_operation_an_export_is_that_of_before_or_the_new_one(tmp_path, form):
+    """New train and old validation sets would share segments."""
+    folder = tmp_path / "set"
+    ratings = write(tmp_path / "ratings.jsonl", [rating(2017, i) for i in range(40)])
+
+    def export(seed):
+        export_ratings(ratings, folder, form, validation_ratio=0.5, seed=seed)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    new, old = export(1), export(0)
+    assert len(old) == 3 and all(old[name] != new[name] for name in old)
+    seen = []
+    for _ in kill_at_every_operation(lambda: export(1)):
+        seen.append({path.name: path.read_bytes() for path in folder.iterdir()})
+        assert seen[-1] in (old, new)
+        export(0)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.jsonl", "set"]
+    assert old in seen and new in seen
