@@ -1,57 +1,336 @@
 """Draw the card of a checkpoint from measured results and from nothing else.
 
-Fill a card's template.
-
-What a card tells of training: each stage in words, with its data, its signals and the command that repeats it.
+The templates are Jinja files beside this one; `huggingface_hub` fills them and writes the metadata above them. What no
+results file says is "not measured", "not recorded" or "not stated" on the card.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.install import install_command, package_source
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
-    from huggingface_hub import CardData, EvalResult
+    from huggingface_hub import EvalResult
+
+    from bleurt_repro.metric.scorer import BleurtScorer
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-def draw(template: str, data: CardData, **values: Any) -> str:
-    """Draw a card.
-
-    Args:
-        template: its file's name.
-        data: the metadata that stand above it.
-        values: what the template asks for.
-
-    Raises:
-        ValueError: if jinja2, which the cards need, is not installed.
-    """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ValueError("cards need jinja2: pip install 'bleurt-repro[train]'") from error
-    text = (TEMPLATES / template).read_text(encoding="utf-8")
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - Markdown
-    return environment.from_string(text).render(card_data=data.to_yaml(), **values)
-
-
+# The Hub's word for a licence that nobody has stated: https://huggingface.co/docs/hub/repositories-licenses
+UNKNOWN = "unknown"
+DOMAIN = "those of the ratings it was trained on; elsewhere it is untested unless a table below says so."
+PAIR = {"candidate": "A cat was sitting on the mat.", "reference": "The cat sat on the mat."}
+SOURCE = "Die Katze saß auf der Matte."
+# The settings of a stage of training that a card shows, a row each.
 SETTINGS_SHOWN = (
     "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "num_train_epochs", "max_steps",
     "global_batch_size", "max_length", "bf16", "seed",
 )  # fmt: skip
-PRETRAINING = "Pre-training"
 # Recorded beside the options, but not options: they follow from the machine.
 NO_OPTIONS = ("world_size", "gradient_accumulation_steps")
+PRETRAINING, FINETUNING = "Pre-training", "Fine-tuning"
+# Digits that the metadata keep: enough that rounding them again gives what rounding the figure itself gives.
+DIGITS = 6
 
 
-def stages_of(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give a run as one stage; an average as the runs of its members.
+def draw_model_card(
+    folder: str | Path,
+    *,
+    training: Sequence[str | Path] = (),
+    results: Sequence[str | Path] = (),
+    repo_id: str | None = None,
+    recipe: str | None = None,
+    license: str | None = None,
+    data_terms: str | None = None,
+    domain: str | None = None,
+    base_model: str | None = None,
+    datasets: Sequence[str] = (),
+    source: str | None = None,
+) -> str:
+    """Draw a checkpoint's card.
+
+    Args:
+        folder: the checkpoint.
+        training: results.json of each stage of training, in order.
+        results: results.json of the experiments `agreement`, `sanity` and `webnlg` that hold a row of this checkpoint.
+        repo_id: where it will be published.
+        recipe: where the commands that make it are described, a link or a sentence.
+        license: of the weights, by the Hub's name for it.
+        data_terms: on what terms the training data were obtained, a sentence.
+        domain: which languages and kinds of text it is for, a sentence.
+        base_model: the encoder that training started from, by its Hub id.
+        datasets: Hub ids of the training data.
+        source: the address that pip fetches the package by; see `metric.install.package_source`.
+
+    Returns:
+        Markdown with metadata, `model-index` included.
+
+    Raises:
+        ValueError: if a results file has no row with this checkpoint's content hash, or is of another kind.
+    """
+    from huggingface_hub import ModelCard, ModelCardData
+
+    from bleurt_repro.metric.loading.find import embedded_names
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    folder = Path(folder)
+    scorer = BleurtScorer(str(folder), device="cpu")
+    measured = _by_kind(results, scorer.signature)
+    stages = [stage for path in training for stage in stages_of(Result.read(path))]
+    name = folder.resolve().name
+    address = repo_id or placeholder(name)
+    layout = Layout.from_config(scorer.model.config)
+    data = ModelCardData(
+        language="en",
+        license=license or UNKNOWN,
+        library_name="transformers",
+        pipeline_tag="text-classification",
+        base_model=base_model,
+        datasets=list(datasets) or None,
+        tags=["bleurt", "evaluation", "metric", "regression"],
+        model_name=name,
+        eval_results=list(_eval_results(measured, scorer.signature)) or None,
+    )
+    card = ModelCard.from_template(
+        data,
+        template_path=str(TEMPLATES / "model_card.md"),
+        name=name,
+        short_name=repo_id or (name if name in embedded_names() else address),
+        address=address,
+        install=install_command(source=source),
+        in_clone=package_source(source) is None,
+        pair=PAIR,
+        source_text=SOURCE if layout.reads_sources else None,
+        score=_example_score(scorer),
+        plain=_plain_use(folder) if _is_plain_pair(layout) else None,
+        summary=_summary(scorer, layout, measured, stages, license),
+        layout=layout,
+        calibration=scorer.calibration,
+        untrained_head=bool(stages) and stages[-1]["title"] == PRETRAINING,
+        domain=domain or DOMAIN,
+        agreement=[_agreement(found) for found in measured["agreement"]],
+        sanity=[_sanity(found, scorer.signature) for found in measured["sanity"]],
+        webnlg=[_webnlg(found) for found in measured["webnlg"]],
+        training=stages,
+        settings=settings_table(stages),
+        recipe=recipe,
+        data_terms=data_terms,
+        license=license,
+        signature=scorer.signature,
+    )
+    return card.content + "\n"
+
+
+def placeholder(name: str) -> str:
+    """Return what a card calls a checkpoint that is not published yet; publishing replaces it by the Hub id."""
+    return f"path/to/{name}"
+
+
+def fill_in(text: str, folder: Path, repo_id: str, source: str | None = None) -> str:
+    """Put the address of a publication into a card that was drawn before it was known.
+
+    Args:
+        text: the card.
+        folder: that it was drawn for.
+        repo_id: where the folder is published.
+        source: the address that pip fetches the package by, if the card is to name one.
+    """
+    text = text.replace(placeholder(folder.resolve().name), repo_id)
+    if package_source(source):
+        text = re.sub(
+            r"^pip install -c constraints\.txt \..*$", install_command(source=source), text, flags=re.MULTILINE
+        )
+    return text
+
+
+# --- how to use it -------------------------------------------------------------------------------------------------
+
+
+def _example_score(scorer: BleurtScorer) -> float:
+    """Score the pair of the card's examples."""
+    layout = scorer.layout
+    sides = {"references": [PAIR["reference"]], "sources": [SOURCE]}
+    wanted = {side: texts for side, texts in sides.items() if side.removesuffix("s") in layout.inputs}
+    return scorer.score(candidates=[PAIR["candidate"]], **wanted)[0]
+
+
+def _is_plain_pair(layout: Layout) -> bool:
+    """Check whether a tokenizer's own way to join two texts is the one that the checkpoint reads."""
+    return list(layout.inputs) == ["reference", "candidate"] and layout.separators == 1
+
+
+def _plain_use(folder: Path) -> dict[str, Any]:
+    """Open a checkpoint with `transformers` alone: the arithmetic that it opens in, and the example's score in float32."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    opened = AutoModelForSequenceClassification.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(PAIR["reference"], PAIR["candidate"], return_tensors="pt", truncation=True)
+    score = opened.float().eval()(**inputs).logits.item()
+    return {"dtype": str(opened.config.dtype or "torch.float32"), "score": score}
+
+
+def _summary(
+    scorer: BleurtScorer, layout: Layout, measured: Mapping[str, Any], stages: Sequence[Any], license: str | None
+) -> str:
+    """Lay out what a reader looks for first."""
+    size = sum(weight.numel() for weight in scorer.model.parameters()) / 1e6
+    rows = [
+        ["reads", f"{', '.join(layout.inputs)}; at most {layout.max_length} tokens in all"],
+        ["parameters", f"{size:.1f} million"],
+        ["stages of training", str(len(stages)) if stages else "not recorded"],
+        ["licence of the weights", license or "not stated"],
+    ]
+    for results in measured["agreement"]:
+        for measure, value in _row(results["rows"], scorer.signature)["average"].items():
+            rows.append([f"{_words(measure).capitalize()}, {results['title']}", f"{100 * value:.1f}"])
+    return _table(["", ""], rows)
+
+
+# --- what was measured ---------------------------------------------------------------------------------------------
+
+
+def _by_kind(paths: Sequence[str | Path], signature: str) -> dict[str, list[Result]]:
+    """Read results files, and check that each has a row of the checkpoint."""
+    measured: dict[str, list[Result]] = {"agreement": [], "sanity": [], "webnlg": []}
+    for path in paths:
+        results = Result.read(path)
+        if results.kind not in measured:
+            raise ValueError(f"{path} holds results of {results.kind}: a card shows those of {', '.join(measured)}")
+        for rows in [results["rows"]] if "rows" in results else [part["rows"] for part in results["conditions"]]:
+            _row(rows, signature)
+        measured[results.kind].append(results)
+    return measured
+
+
+def _row(rows: Sequence[Mapping[str, Any]], signature: str) -> Mapping[str, Any]:
+    """Find the checkpoint's row by its content hash: the name may belong to other weights by now."""
+    content = _hash(signature)
+    for row in rows:
+        if row["kind"] == "checkpoint" and _hash(row["signature"]) == content:
+            return row
+    raise ValueError(f"the results have no row of the checkpoint with hash {content}: measure it again")
+
+
+def _hash(signature: str) -> str:
+    return dict(field.partition(":")[::2] for field in signature.split("|"))["hash"]
+
+
+def _eval_results(measured: Mapping[str, Sequence[Result]], signature: str) -> Iterator[EvalResult]:
+    """Describe the figures for the metadata: those of each group, and their average."""
+    for results in measured["agreement"]:
+        row = _row(results["rows"], signature)
+        for group, figures in row["groups"].items():
+            for measure, figure in figures.items():
+                yield _eval_result(results["title"], group, measure, figure["value"])
+        for measure, value in row["average"].items():
+            yield _eval_result(results["title"], "average", measure, value)
+    for results in measured["webnlg"]:
+        for aspect, rows in _untrained(results).items():
+            for measure, value in _row(rows, signature)["average"].items():
+                yield _eval_result(results["title"], aspect, measure, value)
+    for results in measured["sanity"]:
+        for table, found in _row(results["rows"], signature)["tables"].items():
+            yield _eval_result("Sanity checks", _words(table), "accuracy", found["shares"]["overall"]["share"])
+
+
+def _eval_result(title: str, group: str, measure: str, value: float) -> EvalResult:
+    from huggingface_hub import EvalResult
+
+    return EvalResult(
+        task_type="text-classification",
+        task_name="agreement with human ratings" if measure != "accuracy" else "better candidate scores higher",
+        dataset_type=re.sub(r"\W+", "-", title.lower()),
+        dataset_name=title,
+        dataset_config=group,
+        metric_type=measure,
+        metric_value=round(value, DIGITS),
+        metric_name=_words(measure),
+    )
+
+
+def _agreement(results: Result) -> dict[str, Any]:
+    from bleurt_repro.training.experiments.report import draw_table
+
+    found = {name: results[name] for name in ("title", "confidence", "resamples", "seed", "command")}
+    return {**found, "records": results["data"]["records"], "text": draw_table(results)}
+
+
+def _sanity(results: Result, signature: str) -> dict[str, Any]:
+    """Lay out the shares of pairs judged rightly: of each table by metric, and of each type of error by table."""
+    rows, own = results["rows"], _row(results["rows"], signature)["tables"]
+    overall = [
+        [_words(table), str(own[table]["shares"]["overall"]["n"])]
+        + [_percent(row["tables"][table]["shares"]["overall"]) for row in rows]
+        for table in own
+    ]
+    types = dict.fromkeys(kind for table in own.values() for kind in table["shares"] if kind != "overall")
+    by_type = [
+        [
+            _words(kind),
+            *(_percent(table["shares"][kind]) if kind in table["shares"] else "-" for table in own.values()),
+        ]
+        for kind in types
+    ]
+    return {
+        "confidence": results["confidence"],
+        "command": results["command"],
+        "overall": _table(["pairs", "count", *(row["name"] for row in rows)], overall),
+        "by_type": _table(["error", *map(_words, own)], by_type),
+    }
+
+
+def _webnlg(results: Result) -> dict[str, Any]:
+    """Lay out the agreement on data-to-text without training on it, a column an aspect."""
+    columns = _untrained(results)
+    names = [row["name"] for row in next(iter(columns.values()))]
+    cells = [[name] + [_interval(rows[i]) for rows in columns.values()] for i, name in enumerate(names)]
+    return {
+        **{name: results[name] for name in ("title", "outputs", "resamples", "command")},
+        "text": _table(["Kendall tau x 100", *columns], cells),
+    }
+
+
+def _untrained(results: Result) -> dict[str, list[dict[str, Any]]]:
+    """Choose the rows of each aspect that were measured without training on the data."""
+    found = {part["aspect"]: part["rows"] for part in results["conditions"] if not part["training_records"]}
+    if not found:
+        raise ValueError(
+            f"the results of {results['title']} have no part without training: measure with --training_systems 0"
+        )
+    return found
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    low, high = row["average_intervals"]["kendall_tau"]
+    shown = f"{100 * row['average']['kendall_tau']:.1f}"
+    return shown if low is None else f"{shown} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _percent(figure: Mapping[str, float]) -> str:
+    return f"{100 * figure['share']:.1f} [{100 * figure['low']:.1f}, {100 * figure['high']:.1f}]"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    from tabulate import tabulate
+
+    return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
+
+
+# --- how it was trained --------------------------------------------------------------------------------------------
+
+
+def stages_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Describe a run as one stage; an average as the runs of its members.
 
     Args:
         results: of a results.json of `pretrain`, `finetune` or `average`.
@@ -73,23 +352,23 @@ def stages_of(results: dict[str, Any]) -> list[dict[str, Any]]:
     return stages
 
 
-def settings_table(stages: Sequence[dict[str, Any]]) -> str:
+def settings_table(stages: Sequence[Mapping[str, Any]]) -> str:
     """Lay out the settings that matter, a column a stage."""
-    lines = [["setting", *(str(number) for number in range(1, len(stages) + 1))], ["---"] * (len(stages) + 1)]
-    lines += [[key, *(str(stage["settings"].get(key, "")) for stage in stages)] for key in SETTINGS_SHOWN]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+    headers = ["setting", *(str(number) for number in range(1, len(stages) + 1))]
+    return _table(
+        headers, [[key, *(str(stage["settings"].get(key, "")) for stage in stages)] for key in SETTINGS_SHOWN]
+    )
 
 
-def _stage(results: dict[str, Any]) -> dict[str, Any]:
+def _stage(results: Mapping[str, Any]) -> dict[str, Any]:
     """Sum a training run up in words."""
     if not {"data", "settings", "best", "steps"} <= set(results):
         raise ValueError(
             f"these are no results of training: expected data, settings, best and steps, found {', '.join(results)}"
         )
-    data, settings = results["data"], dict(results["settings"])
+    data, settings, best = results["data"], dict(results["settings"]), results["best"]
     kind = "ratings" if "train_ratings" in data else "pairs"
     count = data.get("train_ratings", data.get("train_pairs"))
-    best = results["best"]
     summary = (
         f"{count:,} {kind}, {results['epochs']:g} epochs, {results['steps']:,} steps in {results['seconds'] / 60:.0f} minutes "
         f"({results['examples_per_second']:g} a second)"
@@ -97,11 +376,9 @@ def _stage(results: dict[str, Any]) -> dict[str, Any]:
     if best["value"] is None:
         summary += "; validation not measured"
     else:
-        summary += (
-            f"; best validation {best['measure'].replace('_', ' ')} {best['value']:.3f} at step {best['step']:,}"
-        )
+        summary += f"; best validation {_words(best['measure'])} {best['value']:.3f} at step {best['step']:,}"
     return {
-        "title": "Fine-tuning" if kind == "ratings" else PRETRAINING,
+        "title": FINETUNING if kind == "ratings" else PRETRAINING,
         "summary": summary,
         "data": _data(data),
         "command": _command("finetune" if kind == "ratings" else "pretrain", settings),
@@ -109,8 +386,8 @@ def _stage(results: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _data(data: dict[str, Any]) -> list[str]:
-    """Name what was trained on, so that it can be told apart from other data."""
+def _data(data: Mapping[str, Any]) -> list[str]:
+    """Name what was trained on, so that it cannot be confused with other data."""
     sentences = [f"`{item['file']}`, SHA-256 `{item['sha256']}`" for item in data.get("files", [])]
     if pairs := data.get("pairs"):
         sentences.append(f"synthetic pairs `{pairs['folder']}`, {len(pairs['parts'])} parts")
@@ -121,7 +398,7 @@ def _data(data: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def _command(name: str, settings: dict[str, Any]) -> str:
+def _command(name: str, settings: Mapping[str, Any]) -> str:
     """Write the command that repeats a run, with files and folders by name."""
     words = [f"bleurt-repro {name}"]
     for key, value in settings.items():
@@ -129,136 +406,3 @@ def _command(name: str, settings: dict[str, Any]) -> str:
             shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
             words.append(f"--{key} {shown.lower() if isinstance(value, bool) else shown}")
     return " ".join([*words, "--output_dir OUT"])
-
-
-# The Hub's word for a licence that nobody has stated: https://huggingface.co/docs/hub/repositories-licenses
-UNKNOWN = "unknown"
-DOMAIN = "those of the ratings it was trained on; elsewhere it is untested unless a table above says so."
-
-
-def draw_model_card(
-    folder: str | Path,
-    *,
-    training: Sequence[str | Path] = (),
-    agreement: Sequence[str | Path] = (),
-    repo_id: str | None = None,
-    recipe: str | None = None,
-    license: str | None = None,
-    data_terms: str | None = None,
-    domain: str | None = None,
-) -> str:
-    """Draw a checkpoint's card.
-
-    Args:
-        folder: the checkpoint.
-        training: results.json of each stage of training, in order.
-        agreement: results.json of agreement experiments that hold a row of this checkpoint.
-        repo_id: where it will be published.
-        recipe: where the commands that make it stand, a link or a sentence.
-        license: of the weights, by the Hub's name for it.
-        data_terms: on what terms the training data were had, a sentence.
-        domain: which languages and kinds of text it is for, a sentence.
-
-    Returns:
-        Markdown with metadata, `model-index` included; what no file says is "not measured" or "not recorded".
-
-    Raises:
-        ValueError: if a results file has no row with this checkpoint's content hash.
-    """
-    from huggingface_hub import ModelCardData
-
-    from bleurt_repro.metric.loading.find import embedded_names
-    from bleurt_repro.metric.scorer import BleurtScorer
-
-    folder = Path(folder)
-    scorer = BleurtScorer(str(folder), device="cpu")
-    measured = [_read(path) for path in agreement]
-    stages = [stage for path in training for stage in stages_of(_read(path))]
-    name = folder.resolve().name
-    data = ModelCardData(
-        language="en",
-        license=license or UNKNOWN,
-        library_name="transformers",
-        pipeline_tag="text-classification",
-        tags=["bleurt", "evaluation", "metric", "regression"],
-        model_name=name,
-        eval_results=[result for results in measured for result in _eval_results(results, scorer.signature)] or None,
-    )
-    return draw(
-        "model_card.md",
-        data,
-        name=name,
-        short_name=repo_id or (name if name in embedded_names() else placeholder(name)),
-        address=repo_id or placeholder(name),
-        recipe=recipe,
-        parameters=f"{sum(weight.numel() for weight in scorer.model.parameters()) / 1e6:.1f} million",
-        layout=Layout.from_config(scorer.model.config),
-        calibration=scorer.calibration,
-        training=stages,
-        untrained_head=bool(stages) and stages[-1]["title"] == PRETRAINING,
-        settings=settings_table(stages),
-        agreement=[_table(results) for results in measured],
-        domain=domain or DOMAIN,
-        data_terms=data_terms,
-        license=license,
-        signature=scorer.signature,
-    )
-
-
-def placeholder(name: str) -> str:
-    """Give what a card calls a checkpoint that is published nowhere yet; publishing puts the Hub id in its place."""
-    return f"path/to/{name}"
-
-
-def _read(path: str | Path) -> dict[str, Any]:
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is no results file: {error}") from error
-
-
-def _row(results: dict[str, Any], signature: str) -> dict[str, Any]:
-    """Find the checkpoint's row by its content hash: a name may have moved on to other weights."""
-    content = _hash(signature)
-    for row in results["rows"]:
-        if row["kind"] == "checkpoint" and _hash(row["signature"]) == content:
-            return row
-    raise ValueError(f"the results of {results['data']['file']} have no row of the checkpoint with hash {content}")
-
-
-def _hash(signature: str) -> str:
-    return dict(field.partition(":")[::2] for field in signature.split("|"))["hash"]
-
-
-def _eval_results(results: dict[str, Any], signature: str) -> list[EvalResult]:
-    from huggingface_hub import EvalResult
-
-    row = _row(results, signature)
-    return [
-        EvalResult(
-            task_type="text-classification",
-            task_name="agreement with human ratings",
-            dataset_type=re.sub(r"\W+", "-", results["title"].lower()),
-            dataset_name=results["title"],
-            dataset_config=group,
-            metric_type=measure,
-            metric_value=round(figure["value"], 4),
-            metric_name=measure.replace("_", " "),
-        )
-        for group, figures in row["groups"].items()
-        for measure, figure in figures.items()
-    ]
-
-
-def _table(results: dict[str, Any]) -> dict[str, Any]:
-    from bleurt_repro.training.experiments.agreement import draw_table
-
-    return {
-        "title": results["title"],
-        "records": results["data"]["records"],
-        "confidence": results["confidence"],
-        "resamples": results["resamples"],
-        "seed": results["seed"],
-        "text": draw_table(results),
-        "command": results["command"],
-    }

@@ -1,6 +1,5 @@
-"""What must hold of files before they go up: weights that open, no pickles, no secrets, no paths of this machine.
-
-Whether a card's metadata will do, as far as that can be told without asking the Hub.
+"""What must hold before anything is published: weights open, the card has its metadata, and no file holds a pickle, a secret
+or a path of this machine. Nothing is asked of the Hub.
 """
 
 from __future__ import annotations
@@ -19,69 +18,6 @@ from bleurt_repro.hub_cards.contents import CARD, File
 # https://huggingface.co/docs/hub/spaces-config-reference
 COLOURS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
 SHORT_DESCRIPTION = 60
-
-
-def check_card(kind: str, files: Sequence[File]) -> list[str]:
-    """Look for faults in the card's metadata.
-
-    Args:
-        kind: "model", "dataset" or "space".
-        files: to be published, the card among them.
-
-    Returns:
-        what is wrong, a sentence each.
-    """
-    from huggingface_hub import DatasetCard, ModelCard, SpaceCard
-
-    text = next((file.read().decode(errors="replace") for file in files if file.path == CARD), None)
-    if text is None:
-        return [f"there is no card: `bleurt-repro card FOLDER` draws {CARD}"]
-    if not text.startswith("---\n"):
-        return [f"{CARD} has no metadata: it must begin with a block of YAML between lines of ---"]
-    card_class: Any = {"model": ModelCard, "dataset": DatasetCard, "space": SpaceCard}[kind]
-    try:
-        data = card_class(text, ignore_metadata_errors=False).data
-    except Exception as error:  # of YAML, or of what huggingface_hub makes of it
-        return [f"the metadata of {CARD} cannot be read ({' '.join(str(error).split())})"]
-    checks = {"model": _check_model, "dataset": _check_dataset, "space": _check_space}
-    return [f"{CARD}: {problem}" for problem in checks[kind](data, [file.path for file in files])]
-
-
-def _check_model(data: Any, names: Sequence[str]) -> Iterator[str]:
-    for name in ("license", "library_name", "pipeline_tag"):
-        if not data.get(name):
-            yield f"the metadata have no {name}"
-    for result in data.get("eval_results") or []:
-        if not isinstance(result.metric_value, int | float):
-            yield f"the value of {result.metric_type} on {result.dataset_name} is no number: {result.metric_value!r}"
-
-
-def _check_dataset(data: Any, names: Sequence[str]) -> Iterator[str]:
-    if not data.get("license"):
-        yield "the metadata have no license"
-    for config in data.get("configs") or []:
-        sources = config.get("data_files") or []
-        for source in [sources] if isinstance(sources, str) else sources:
-            pattern = source if isinstance(source, str) else source.get("path", "")
-            for one in [pattern] if isinstance(pattern, str) else pattern:
-                if not any(fnmatch(name, one) for name in names):
-                    yield f"configuration {config.get('config_name')} names {one}, which is not there"
-
-
-def _check_space(data: Any, names: Sequence[str]) -> Iterator[str]:
-    from huggingface_hub.constants import SPACES_SDK_TYPES
-
-    if data.get("sdk") not in SPACES_SDK_TYPES:
-        yield f"sdk must be one of {', '.join(SPACES_SDK_TYPES)}, found {data.get('sdk')!r}"
-    if data.get("app_file") and data.app_file not in names:
-        yield f"app_file {data.app_file} is not there"
-    for name in ("colorFrom", "colorTo"):
-        if data.get(name) and data.get(name) not in COLOURS:
-            yield f"{name} must be one of {', '.join(COLOURS)}, found {data.get(name)!r}"
-    if len(data.get("short_description") or "") > SHORT_DESCRIPTION:
-        yield f"short_description has more than {SHORT_DESCRIPTION} characters"
-
-
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz", ".msgpack", ".h5")
 # The first bytes of a pickle of protocol 2 to 5: https://docs.python.org/3/library/pickle.html
 PICKLE_STARTS = tuple(b"\x80" + bytes([protocol]) for protocol in (2, 3, 4, 5))
@@ -92,7 +28,9 @@ SECRETS = {
     "an access key": rb"\bAKIA[0-9A-Z]{16}\b",
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
 }
-# A path of two levels or more under a folder where people and machines keep their things.
+# Tokens of the Hub in text that somebody else wrote: shorter ones too, and those of short life.
+HUB_TOKEN = re.compile(r"\b(?:hf|api_org)_(?:jwt_[\w.-]+|[A-Za-z0-9]{10,}[\w.-]*)")
+# A path of two levels or more under a folder where people and machines keep their files.
 ROOTS = "home|Users|root|mnt|media|tmp|var|opt|srv|scratch|workspace|work|data|content|kaggle|gpfs|lustre|nfs|private"
 MACHINE_PATH = re.compile(rf"(?<![\w.:/~<>*%$-])/(?:{ROOTS})/[\w.-]+|\b[A-Za-z]:\\\\?(?:Users|Windows)\\".encode())
 TEXTS = (".json", ".md", ".txt", ".py", ".yaml", ".yml", ".toml", ".cfg", ".css")
@@ -106,10 +44,11 @@ def check_files(files: Sequence[File], left_out: Sequence[str] = ()) -> list[str
 
     Args:
         files: to be published.
-        left_out: names that lie beside them; a pickle among them is a fault as well, for who published it would want it.
+        left_out: names of what is beside them; a pickle among them is a fault as well, since its author expects it to be
+            published.
 
     Returns:
-        what is wrong, a sentence each; nothing if all is well.
+        what is wrong, a sentence each; none if nothing is.
     """
     problems = [f"{name} is a pickle by its name, and only safetensors are published: move it away" for name in left_out if name.endswith(PICKLES)]  # fmt: skip
     for file in files:
@@ -127,7 +66,7 @@ def check_files(files: Sequence[File], left_out: Sequence[str] = ()) -> list[str
 
 
 def check_model(files: Sequence[File]) -> list[str]:
-    """Look for what a checkpoint cannot do without."""
+    """Look for missing parts that a checkpoint needs."""
     names = {file.path: file for file in files}
     problems = []
     if "config.json" not in names:
@@ -145,19 +84,18 @@ def _json_object(file: File) -> dict[str, object]:
     try:
         content = json.loads(file.read())
     except ValueError:
-        return {"model_type": None}  # said elsewhere
+        return {"model_type": None}  # `_check_json` reports it
     return content if isinstance(content, dict) else {}
 
 
 def _check_link(file: File) -> Iterator[str]:
     """A link in a folder from elsewhere may lead to any file of this machine."""
     if isinstance(file.content, Path) and file.content.is_symlink():
-        yield f"{file.path} is a link, and what it leads to may not be meant for others: put the file itself there"
+        yield f"{file.path} is a link, and its target may not be meant for others: put the file itself there"
 
 
 def _check_pickle(file: File) -> Iterator[str]:
-    start = next(file.pieces(), b"")[:2]
-    if file.path.endswith(PICKLES) or start in PICKLE_STARTS:
+    if file.path.endswith(PICKLES) or file.start(2) in PICKLE_STARTS:
         yield f"{file.path} is a pickle, and only safetensors are published"
 
 
@@ -206,6 +144,16 @@ def _check_secrets(file: File) -> Iterator[str]:
         yield from _found(file, pattern.search, f"holds {kind}")
 
 
+def mask_secrets(text: str) -> str:
+    """Replace tokens and keys in text from elsewhere, such as an answer of the Hub, and what would move a terminal's cursor."""
+    if token := _own_token():
+        text = text.replace(token.decode(), "***")
+    text = HUB_TOKEN.sub("***", text)
+    for pattern in SECRETS.values():
+        text = re.sub(pattern.decode(), "***", text)
+    return "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
+
+
 def _own_token() -> bytes | None:
     from huggingface_hub import get_token
 
@@ -227,9 +175,70 @@ def _check_paths(file: File) -> Iterator[str]:
 def _found(
     file: File, search: Callable[[bytes], re.Match[bytes] | None], what: str, show: bool = False
 ) -> Iterator[str]:
-    """Name the first line where something is; a secret itself is not repeated."""
+    """Name the first line where something is found; a secret itself is not repeated."""
     for number, line in enumerate(file.read().splitlines(), 1):
         if match := search(line):
             shown = f" ({match.group().decode(errors='replace')})" if show else ""
             yield f"{file.path}, line {number} {what}{shown}"
             return
+
+
+def check_card(kind: str, files: Sequence[File]) -> list[str]:
+    """Look for faults in the card's metadata.
+
+    Args:
+        kind: "model", "dataset" or "space".
+        files: to be published, the card among them.
+
+    Returns:
+        what is wrong, a sentence each.
+    """
+    from huggingface_hub import DatasetCard, ModelCard, SpaceCard
+
+    text = next((file.read().decode(errors="replace") for file in files if file.path == CARD), None)
+    if text is None:
+        return [f"there is no card: `bleurt-repro card FOLDER` draws {CARD}"]
+    if not text.startswith("---\n"):
+        return [f"{CARD} has no metadata: it must begin with a block of YAML between lines of ---"]
+    card_class: Any = {"model": ModelCard, "dataset": DatasetCard, "space": SpaceCard}[kind]
+    try:
+        data = card_class(text, ignore_metadata_errors=False).data
+    except Exception as error:  # of YAML, or of what huggingface_hub makes of it
+        return [f"the metadata of {CARD} cannot be read ({' '.join(str(error).split())})"]
+    checks = {"model": _check_model, "dataset": _check_dataset, "space": _check_space}
+    return [f"{CARD}: {problem}" for problem in checks[kind](data, [file.path for file in files])]
+
+
+def _check_model(data: Any, names: Sequence[str]) -> Iterator[str]:
+    for name in ("license", "library_name", "pipeline_tag"):
+        if not data.get(name):
+            yield f"the metadata have no {name}"
+    for result in data.get("eval_results") or []:
+        if not isinstance(result.metric_value, int | float):
+            yield f"the value of {result.metric_type} on {result.dataset_name} is no number: {result.metric_value!r}"
+
+
+def _check_dataset(data: Any, names: Sequence[str]) -> Iterator[str]:
+    if not data.get("license"):
+        yield "the metadata have no license"
+    for config in data.get("configs") or []:
+        sources = config.get("data_files") or []
+        for source in [sources] if isinstance(sources, str) else sources:
+            pattern = source if isinstance(source, str) else source.get("path", "")
+            for one in [pattern] if isinstance(pattern, str) else pattern:
+                if not any(fnmatch(name, one) for name in names):
+                    yield f"configuration {config.get('config_name')} names {one}, which does not exist"
+
+
+def _check_space(data: Any, names: Sequence[str]) -> Iterator[str]:
+    from huggingface_hub.constants import SPACES_SDK_TYPES
+
+    if data.get("sdk") not in SPACES_SDK_TYPES:
+        yield f"sdk must be one of {', '.join(SPACES_SDK_TYPES)}, found {data.get('sdk')!r}"
+    if data.get("app_file") and data.app_file not in names:
+        yield f"app_file {data.app_file} does not exist"
+    for name in ("colorFrom", "colorTo"):
+        if data.get(name) and data.get(name) not in COLOURS:
+            yield f"{name} must be one of {', '.join(COLOURS)}, found {data.get(name)!r}"
+    if len(data.get("short_description") or "") > SHORT_DESCRIPTION:
+        yield f"short_description has more than {SHORT_DESCRIPTION} characters"

@@ -1,27 +1,64 @@
-"""What of a folder is published: a fixed set of kinds of files, and nothing that merely lies beside them."""
+"""What is published, and where: a fixed set of kinds of files, and nothing that merely lies beside them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+KINDS = ("model", "dataset", "space")
+MAIN = "main"
 CARD = "README.md"
 LICENCES = ("LICENSE*", "LICENCE*")
-# Patterns of paths in the folder, by kind of repository. Records of a training run stay at home, the result of it goes.
+# Patterns of paths in the folder, by kind of repository. The records of a training run stay, its result is published.
 PUBLISHED = {
-    "model": (
-        CARD, "*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "curves.png", *LICENCES,
-    ),
+    "model": (CARD, "*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "curves.png", *LICENCES),
     "dataset": (CARD, "*.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "data/*.parquet", *LICENCES),
     "space": (CARD, "*.py", "*.txt", "*.css", "*.whl", *LICENCES),
-}  # fmt: skip
+}
 # Rows that synthetic pairs were not made of: of no use elsewhere, and perhaps not for others' eyes.
-KEPT_AT_HOME = ("skipped.jsonl",)
-# Files of an earlier version that a loader would take for part of this one: they go when the folder has them no more.
+NOT_PUBLISHED = ("skipped.jsonl",)
+# Files of an earlier version that a loader would read together with this one: deleted when the folder lacks them.
 REPLACED = ("*.safetensors", "*.safetensors.index.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "*.whl")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where something is published.
+
+    Attributes:
+        kind: "model", "dataset" or "space".
+        repo_id: "org/name".
+        private: whether the repository is a private one.
+        revision: the branch; created if it does not exist.
+        create_pr: propose the commit in a pull request to main.
+    """
+
+    kind: str
+    repo_id: str
+    private: bool = False
+    revision: str | None = None
+    create_pr: bool = False
+
+    def __post_init__(self) -> None:
+        from huggingface_hub.errors import HFValidationError
+        from huggingface_hub.utils import validate_repo_id
+
+        if self.kind not in KINDS:
+            raise ValueError(f"what is published is one of {', '.join(KINDS)}, found {self.kind!r}")
+        try:
+            validate_repo_id(self.repo_id)
+        except HFValidationError as error:
+            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}") from error
+        if "/" not in self.repo_id:
+            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}")
+        if self.create_pr and self.revision not in (None, MAIN):
+            raise ValueError(f"--create-pr proposes a change of main: leave --revision {self.revision} out")
+
+    @property
+    def place(self) -> str:
+        """Kind, name and branch, as messages name them."""
+        return f"{self.kind} {self.repo_id}" + (f"@{self.revision}" if self.revision else "")
 
 
 @dataclass(frozen=True)
@@ -41,28 +78,16 @@ class File:
         """How many bytes it has."""
         return len(self.content) if isinstance(self.content, bytes) else self.content.stat().st_size
 
-    def pieces(self) -> Iterator[bytes]:
-        """Give the content piece by piece."""
+    def start(self, count: int) -> bytes:
+        """Read the first bytes."""
         if isinstance(self.content, bytes):
-            yield self.content
-            return
+            return self.content[:count]
         with self.content.open("rb") as file:
-            while piece := file.read(1 << 20):
-                yield piece
+            return file.read(count)
 
     def read(self) -> bytes:
-        """Give the whole content."""
-        return b"".join(self.pieces())
-
-    def is_stored_as(self, blob: str, sha256: str | None) -> bool:
-        """Tell whether the Hub has this content already: a large file by its SHA-256, a small one by its git hash."""
-        if sha256:
-            digest = hashlib.sha256()
-        else:
-            digest = hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
-        for piece in self.pieces():
-            digest.update(piece)
-        return digest.hexdigest() == (sha256 or blob)
+        """Read the whole content."""
+        return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
 
 
 def gather(kind: str, folder: Path) -> tuple[list[File], list[str]]:
@@ -81,24 +106,20 @@ def gather(kind: str, folder: Path) -> tuple[list[File], list[str]]:
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}: give the folder of the {kind} to publish")
-    inside = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = {path: path.relative_to(folder).as_posix() for path in inside}
-    chosen = [path for path in inside if _is_published(kind, names[path])]
-    if not any(names[path] != CARD for path in chosen):
+    names = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = [File(name, path) for name, path in names.items() if _is_published(kind, name)]
+    if not any(file.path != CARD for file in files):
         raise ValueError(f"{folder} holds nothing of a {kind}: expected {', '.join(PUBLISHED[kind])}")
-    left_out = {_shown(name) for path, name in names.items() if path not in chosen and not _is_rubbish(name)}
-    return [File(names[path], path) for path in chosen], sorted(left_out)
+    published = {file.path for file in files}
+    left_out = {_shown(name) for name in names if name not in published and "__pycache__" not in name}
+    return files, sorted(left_out)
 
 
 def _is_published(kind: str, name: str) -> bool:
     hidden = any(part.startswith(".") for part in name.split("/"))
-    return not (hidden or name in KEPT_AT_HOME) and any(
+    return not (hidden or name in NOT_PUBLISHED) and any(
         fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in PUBLISHED[kind]
     )
-
-
-def _is_rubbish(name: str) -> bool:
-    return "__pycache__" in name
 
 
 def _shown(name: str) -> str:

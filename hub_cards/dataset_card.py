@@ -1,7 +1,4 @@
-"""Draw the card of a dataset: ratings that `bleurt-repro data` wrote, or synthetic pairs.
-
-Names of things on this machine, made fit to be seen elsewhere.
-"""
+"""Draw the card of a dataset: ratings that `bleurt-repro data` wrote, or synthetic pairs."""
 
 from __future__ import annotations
 
@@ -11,23 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from bleurt_repro.hub_cards.cards import UNKNOWN, draw, placeholder
+from bleurt_repro.hub_cards.cards import TEMPLATES, UNKNOWN, placeholder
 from bleurt_repro.hub_cards.contents import CARD
-
-
-def shorten_paths(value: Any) -> Any:
-    """Put its last name in the place of every absolute path in a JSON value."""
-    if isinstance(value, dict):
-        return {key: shorten_paths(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [shorten_paths(item) for item in value]
-    if isinstance(value, str) and "\n" not in value:
-        if value.startswith(("/", "~/")):
-            return PurePosixPath(value).name
-        if PureWindowsPath(value).is_absolute():
-            return PureWindowsPath(value).name
-    return value
-
 
 # What the columns of the ratings datasets mean; a column that is not here is shown by name and type alone.
 MEANINGS = {
@@ -35,7 +17,7 @@ MEANINGS = {
     "lp": "language pair, source-target",
     "segment_id": "number of the source segment",
     "system": "that made the candidate",
-    "source": "what was translated or put into words",
+    "source": "the text or data that the candidate was made from",
     "reference": "text that a person wrote",
     "candidate": "text that a system made",
     "candidate_better": "the one that people preferred",
@@ -48,7 +30,7 @@ STUB_LINE = re.compile(r"- \w+: [\d,]+ records")
 
 
 def is_stub(text: str) -> bool:
-    """Tell whether a card is what the builders leave: metadata and the number of records, and no more."""
+    """Check whether a card is what the builders write: metadata and the number of records, and no more."""
     body = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
     return all(STUB_LINE.fullmatch(line) for line in body.split("\n") if line)
 
@@ -69,17 +51,18 @@ def draw_dataset_card(
         repo_id: where it will be published.
         title: what to call it; the folder's name by default.
         license: by the Hub's name for it.
-        data_terms: on what terms the sources are given out, a sentence.
-        recipe: the command that made it, or where it stands.
+        data_terms: on what terms the sources are published, a sentence.
+        recipe: the command that made it, or where to find it.
 
     Raises:
         ValueError: if the folder has no card with the metadata of its files, as those commands write it.
     """
     from huggingface_hub import DatasetCard
+    from tabulate import tabulate
 
-    from bleurt_repro.datasets_builders.synthetic.summary import SIZES, markdown_table
+    from bleurt_repro.datasets_builders.synthetic.summary import SIZES
     from bleurt_repro.metric.files.records import read_records
-    from bleurt_repro.metric.signature import file_hash
+    from bleurt_repro.metric.loading.checksums import file_hash
 
     folder = Path(folder)
     path = folder / CARD
@@ -100,18 +83,21 @@ def draw_dataset_card(
     data.size_categories = [next((size for limit, size in SIZES if total < limit), "10M<n<100M")]
     data.task_categories = ["text-classification"]
     data.tags = ["evaluation", "bleurt"]
-    return draw(
-        "ratings_card.md",
+    card = DatasetCard.from_template(
         data,
+        template_path=str(TEMPLATES / "ratings_card.md"),
         title=title or name,
         address=repo_id or placeholder(name),
-        counts=markdown_table(["split", "records", "years", "language pairs"], rows),
+        counts=tabulate(
+            rows, headers=["split", "records", "years", "language pairs"], tablefmt="github", disable_numparse=True
+        ),
         files={file: file_hash(folder / file).hex() for file in files.values()},
-        columns=markdown_table(["column", "type", "what it is"], list(_columns(data))),
+        columns=tabulate(_columns(data), headers=["column", "type", "what it is"], tablefmt="github"),
         recipe=recipe and (f"`{recipe}`" if recipe.startswith("bleurt-repro ") else recipe),
         license=license,
         data_terms=data_terms,
     )
+    return card.content + "\n"
 
 
 def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> str:
@@ -132,6 +118,20 @@ def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> st
     address = repo_id or placeholder(folder.resolve().name)
     code = f'from datasets import load_dataset\n\nload_dataset("{address}", split="train")'
     return text.replace("## Columns", f"## Open it\n\n```python\n{code}\n```\n\n## Columns", 1)
+
+
+def shorten_paths(value: Any) -> Any:
+    """Replace every absolute path in a JSON value by its last name, so that no folder of this machine is published."""
+    if isinstance(value, dict):
+        return {key: shorten_paths(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shorten_paths(item) for item in value]
+    if isinstance(value, str) and "\n" not in value:
+        if value.startswith(("/", "~/")):
+            return PurePosixPath(value).name
+        if PureWindowsPath(value).is_absolute():
+            return PureWindowsPath(value).name
+    return value
 
 
 def _values(records: Iterable[dict[str, Any]], column: str) -> str:

@@ -1,83 +1,202 @@
 """Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat.
 
-Where something is published.
-
-What would be published, checked before anything is sent.
+A folder is published with the card that its new address asks for, and without the names of this machine. `draw_card`
+draws the same card into a folder, for a look at it beforehand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import contextlib
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bleurt_repro.hub_cards.checks import check_card, check_files, check_model
-from bleurt_repro.hub_cards.contents import REPLACED, File, gather
+from bleurt_repro import __version__
+from bleurt_repro.hub_cards.cards import draw_model_card, fill_in
+from bleurt_repro.hub_cards.checks import check_card, check_files, check_model, mask_secrets
+from bleurt_repro.hub_cards.contents import CARD, MAIN, REPLACED, File, Target, gather
+from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub, shorten_paths
+from bleurt_repro.hub_cards.space import draw_space_card, space_files, space_folder
+from bleurt_repro.training.results import RESULTS
 
 if TYPE_CHECKING:
-    from huggingface_hub import CommitInfo, HfApi
+    from huggingface_hub import Discussion, HfApi
 
-KINDS = ("model", "dataset", "space")
-MAIN = "main"
+Result = TypeVar("Result")
+
+SPACE_SDK = "gradio"
+# Large files go up through hf_xet, which by itself retries for three to five minutes before it names a fault. One retry is
+# enough for a hiccup; what lasts longer is tried again by `with_retries`, with a warning each time.
+XET_RETRIES = {"HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1", "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s"}
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where something is published.
+class Publication:
+    """What was published.
 
     Attributes:
-        kind: "model", "dataset" or "space".
-        repo_id: "org/name".
-        private: whether the repository is to be a private one.
-        revision: the branch; made if need be.
-        create_pr: propose the commit in a pull request to main.
+        url: of the commit or the pull request; of the commit that holds everything already, if nothing had changed.
+        written: files that were new or different.
+        deleted: paths of weights or data that the folder no longer has.
     """
 
-    kind: str
-    repo_id: str
-    private: bool = False
-    revision: str | None = None
-    create_pr: bool = False
+    url: str
+    written: Sequence[File] = ()
+    deleted: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        from huggingface_hub.errors import HFValidationError
-        from huggingface_hub.utils import validate_repo_id
-
-        if self.kind not in KINDS:
-            raise ValueError(f"what is published is one of {', '.join(KINDS)}, found {self.kind!r}")
-        try:
-            validate_repo_id(self.repo_id)
-        except HFValidationError as error:
-            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}") from error
-        if "/" not in self.repo_id:
-            raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}")
-        if self.create_pr and self.revision not in (None, MAIN):
-            raise ValueError(f"--create-pr proposes a change of main: leave --revision {self.revision} out")
-
-    @property
-    def place(self) -> str:
-        """What to call it."""
-        return f"{self.kind} {self.repo_id}" + (f"@{self.revision}" if self.revision else "")
+    def describe(self) -> str:
+        """Sum it up for a terminal."""
+        if not self.written and not self.deleted:
+            return f"nothing has changed: no new commit\n{self.url}"
+        lines = [f"wrote {file.path} ({shown_size(file.size)})" for file in self.written]
+        lines += [f"deleted {path}, which the folder no longer has" for path in self.deleted]
+        return "\n".join([*lines, self.url])
 
 
-def prepare(kind: str, folder: Path, files: Sequence[File] | None = None) -> tuple[list[File], list[str]]:
-    """Choose what is published, and make sure that it is fit for it.
+def publish_folder(
+    target: Target,
+    folder: str | Path | None = None,
+    *,
+    dry_run: bool = False,
+    requirement: str | None = None,
+    source: str | None = None,
+) -> str:
+    """Check a folder and put it on the Hub.
+
+    Args:
+        target: where to.
+        folder: a checkpoint, a dataset or a Space; without one, the Space that comes with the package.
+        dry_run: only check it and report what would be done; nothing is asked of the Hub.
+        requirement: of a Space, what to install the package by; by default a wheel in the Space itself.
+        source: of a checkpoint, the address that readers of its card install the package from; see
+            `metric.install.package_source`.
+
+    Returns:
+        what was done, or would be, for a terminal.
+
+    Raises:
+        ValueError: if the folder is not fit to publish, or the Hub refuses.
+        ConnectionError: if the Hub stays out of reach.
+    """
+    if folder is None and target.kind != "space":
+        raise ValueError(f"name the folder of the {target.kind} to publish")
+    place = Path(folder) if folder is not None else space_folder()
+    if target.kind == "space":
+        own = space_files(target, place, requirement)
+    else:
+        own = _model_card(target, place, source) if target.kind == "model" else _dataset_files(target, place)
+    files, left_out = prepare(target.kind, place, own)
+    if dry_run:
+        return describe_plan(target, files, left_out)
+    done = publish(target, files, f"Upload {place.resolve().name} with bleurt_repro {__version__}").describe()
+    return f"{done}\nleft out: {', '.join(left_out)}" if left_out else done
+
+
+def _model_card(target: Target, folder: Path, source: str | None) -> list[File]:
+    """Draw the card if there is none, and put the new addresses into the one there is."""
+    path = folder / CARD
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+    elif (folder / "config.json").is_file():
+        results = folder / RESULTS
+        text = draw_model_card(folder, training=[results] if results.is_file() else [])
+    else:
+        return []
+    return [File(CARD, fill_in(text, folder, target.repo_id, source).encode())]
+
+
+def _dataset_files(target: Target, folder: Path) -> list[File]:
+    from bleurt_repro.datasets_builders.synthetic.builder import is_finished
+
+    path = folder / CARD
+    if is_finished(folder):
+        records = [File(file.name, _shorten(file)) for file in sorted(folder.glob("*.json"))]
+        return [*records, File(CARD, draw_synthetic_card(folder, repo_id=target.repo_id).encode())]
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8")
+    if is_stub(text):
+        text = draw_dataset_card(folder, repo_id=target.repo_id)
+    return [File(CARD, fill_in(text, folder, target.repo_id).encode())]
+
+
+def _shorten(path: Path) -> bytes:
+    """Read a record, with local folders by their last name: the hashes beside them identify the models."""
+    return (json.dumps(shorten_paths(json.loads(path.read_text(encoding="utf-8"))), indent=2) + "\n").encode()
+
+
+def draw_card(
+    folder: str | Path,
+    *,
+    training: Sequence[str | Path] = (),
+    results: Sequence[str | Path] = (),
+    repo_id: str | None = None,
+    recipe: str | None = None,
+    license: str | None = None,
+    data_terms: str | None = None,
+    domain: str | None = None,
+    base_model: str | None = None,
+    datasets: Sequence[str] = (),
+    title: str | None = None,
+    source: str | None = None,
+) -> str:
+    """Draw the card of a checkpoint, a dataset or a Space; the arguments are those of the card of its kind.
+
+    Raises:
+        FileNotFoundError: if there is no such folder.
+        ValueError: if the card of this kind has no use for an argument.
+    """
+    from bleurt_repro.datasets_builders.synthetic.builder import is_finished
+
+    place = Path(folder)
+    if not place.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}: give a checkpoint, a dataset or a Space")
+    terms = {"recipe": recipe, "license": license, "data_terms": data_terms}
+    of_models = {"domain": domain, "base_model": base_model, "source": source}
+    if (place / "config.json").is_file():
+        _refuse("a checkpoint", title=title)
+        return draw_model_card(
+            place, training=training, results=results, datasets=datasets, repo_id=repo_id, **of_models, **terms
+        )
+    rest = {"training": training, "results": results, "datasets": datasets, **of_models}
+    if (place / "app.py").is_file():
+        _refuse("a Space", title=title, **rest, **terms)
+        return draw_space_card(repo_id)
+    if is_finished(place):
+        _refuse("synthetic pairs", title=title, **rest, **terms)
+        return draw_synthetic_card(place, repo_id=repo_id)
+    _refuse("a dataset", **rest)
+    return draw_dataset_card(place, repo_id=repo_id, title=title, **terms)
+
+
+def _refuse(kind: str, **arguments: object) -> None:
+    given = [name.replace("_", "-") for name, value in arguments.items() if value]
+    if given:
+        raise ValueError(f"the card of {kind} takes no --{', --'.join(given)}")
+
+
+def prepare(kind: str, folder: Path, files: Sequence[File] = ()) -> tuple[list[File], list[str]]:
+    """Choose what is published, and check that it is fit for it.
 
     Args:
         kind: "model", "dataset" or "space".
         folder: the folder.
-        files: to take the place of the folder's files of the same path, or to be added to them.
+        files: to replace the folder's files of the same path, or to be added to them.
 
     Returns:
-        the files, and the names of what lies beside them.
+        the files, and the names of what is beside them and stays.
 
     Raises:
         ValueError: naming everything that is wrong.
     """
     found, left_out = gather(kind, folder)
-    chosen = {file.path: file for file in [*found, *(files or [])]}
+    chosen = {file.path: file for file in [*found, *files]}
     content = [chosen[path] for path in sorted(chosen)]
     problems = check_files(content, left_out) + (check_model(content) if kind == "model" else [])
     problems += check_card(kind, content)
@@ -87,13 +206,12 @@ def prepare(kind: str, folder: Path, files: Sequence[File] | None = None) -> tup
 
 
 def describe_plan(target: Target, files: Sequence[File], left_out: Sequence[str]) -> str:
-    """Say what publishing would do; nothing is asked of the Hub."""
+    """Describe what publishing would do; nothing is asked of the Hub."""
     way = "propose in a pull request to" if target.create_pr else "commit to"
     lines = [f"would {way} {target.place}{' (private)' if target.private else ''}:"]
     lines += [f"  {file.path} ({shown_size(file.size)})" for file in files]
-    lines.append(
-        f"  {len(files)} files, {shown_size(sum(file.size for file in files))}; what is there already is not sent"
-    )
+    total = shown_size(sum(file.size for file in files))
+    lines.append(f"  {len(files)} files, {total}; what the Hub has already is not sent")
     if left_out:
         lines.append(f"left out: {', '.join(left_out)}")
     return "\n".join(lines)
@@ -109,56 +227,14 @@ def shown_size(count: int) -> str:
     return f"{value:.1f} GB"
 
 
-Result = TypeVar("Result")
-
-SPACE_SDK = "gradio"
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What a commit would do.
-
-    Attributes:
-        written: files that are new or differ.
-        deleted: paths of weights or data that the folder has no more.
-    """
-
-    written: list[File] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.written or self.deleted)
-
-
-@dataclass(frozen=True)
-class Publication:
-    """What was published.
-
-    Attributes:
-        url: of the commit or the pull request; of the commit that holds everything already, if nothing was to be done.
-        changes: what the commit did.
-    """
-
-    url: str
-    changes: Changes
-
-    def describe(self) -> str:
-        """Sum it up for a terminal."""
-        if not self.changes:
-            return f"nothing has changed: no new commit\n{self.url}"
-        lines = [f"wrote {file.path} ({shown_size(file.size)})" for file in self.changes.written]
-        lines += [f"deleted {path}, which the folder has no more" for path in self.changes.deleted]
-        return "\n".join([*lines, self.url])
-
-
 def publish(target: Target, files: Sequence[File], message: str) -> Publication:
     """Put files on the Hub in one commit; without any change there is no commit.
 
-    The commit is whole or not at all, so that after any fault the same call may be repeated.
+    The commit is made as a whole or not at all, so that after any fault the same call may be repeated.
 
     Args:
         target: where to.
-        files: as `prepare` gave them.
+        files: as `prepare` returns them.
         message: of the commit.
 
     Raises:
@@ -172,7 +248,7 @@ def publish(target: Target, files: Sequence[File], message: str) -> Publication:
 
 
 def check_login(target: Target) -> None:
-    """Make sure that somebody is logged in, before hours are spent on what is to be published.
+    """Check that somebody is logged in, before hours are spent on what is to be published.
 
     Raises:
         ValueError: if nobody is, or the Hub refuses the token.
@@ -184,83 +260,104 @@ def check_login(target: Target) -> None:
 
 
 def _ask_hub(target: Target, action: Callable[[], Result]) -> Result:
-    """Do something on the Hub, again if need be, and say in one sentence what came between."""
+    """Do something on the Hub, again if a fault may pass, and report a failure in one sentence without any secret."""
     from huggingface_hub import get_token
-    from huggingface_hub.errors import HfHubHTTPError
 
     from bleurt_repro.metric.loading.hub import PASSING, describe, is_lost_connection, status, with_retries
 
     if get_token() is None:
         raise ValueError("nobody is logged in to the Hub: `hf auth login`, or set HF_TOKEN")
+    for name, value in XET_RETRIES.items():
+        os.environ.setdefault(name, value)
     try:
-        return with_retries(action)
+        return with_retries(lambda: _with_masked_messages(action))
     except Exception as error:
-        if status(error) in PASSING or is_lost_connection(error):
+        code = status(error)
+        if code in PASSING or (code is None and is_lost_connection(error)):
             raise ConnectionError(
-                f"{target.place} was not published: {describe(error)}; nothing of it is there by halves, publish it again"
+                f"{target.place} was not published: {describe(error)}; the repository is unchanged, publish it again"
             ) from error
-        if isinstance(error, HfHubHTTPError):
-            code = status(error)
-            reason = describe(error) if code in (401, 403) else f"{describe(error)} ({' '.join(str(error).split())})"
-            raise ValueError(f"{target.place} was not published: {reason}") from error
-        raise
+        if code is None and not isinstance(error, ValueError | OSError | RuntimeError):
+            raise
+        text = mask_secrets(" ".join(str(error).split()))
+        reason = text if code is None else describe(error) + ("" if code in (401, 403) else f" ({text})")
+        raise ValueError(f"{target.place} was not published: {reason}") from error
+
+
+def _with_masked_messages(action: Callable[[], Result]) -> Result:
+    """Do something, with secrets masked in what the Hub's client logs and warns of: parts of it are the server's text."""
+    with warnings.catch_warnings(record=True) as caught, _masked_logs():
+        result = action()
+    for warning in caught:
+        warnings.warn(mask_secrets(str(warning.message)), warning.category, stacklevel=2)
+    return result
+
+
+@contextlib.contextmanager
+def _masked_logs() -> Iterator[None]:
+    def mask(record: logging.LogRecord) -> bool:
+        record.msg, record.args = mask_secrets(record.getMessage()), ()
+        return True
+
+    handlers = [*logging.getLogger("huggingface_hub").handlers, *logging.getLogger().handlers]
+    for handler in handlers:
+        handler.addFilter(mask)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(mask)
 
 
 def _publish(api: HfApi, target: Target, files: Sequence[File], message: str) -> Publication:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    kind, repo_id, revision = target.kind, target.repo_id, target.revision or MAIN
-    sdk = SPACE_SDK if kind == "space" else None
-    api.create_repo(repo_id, repo_type=kind, private=target.private or None, exist_ok=True, space_sdk=sdk)
-    info = api.repo_info(repo_id, repo_type=kind)
-    if target.private and not info.private:
-        raise ValueError(f"{repo_id} is there already and public: make it private on the Hub, or leave --private out")
-    if revision != MAIN and not revision.startswith("refs/pr/"):
-        api.create_branch(repo_id, repo_type=kind, branch=revision, exist_ok=True)
-    if target.create_pr and (known := _proposed(api, target, files, message)):
-        return Publication(known, Changes())
-    changes = _changes(api, target, files, revision)
-    operations = [CommitOperationAdd(file.path, file.content) for file in changes.written]
-    deletions = [CommitOperationDelete(path) for path in changes.deleted]
-    if not changes:
-        head = api.repo_info(repo_id, repo_type=kind, revision=revision).sha
-        prefix = "" if kind == "model" else f"{kind}s/"
-        return Publication(f"{api.endpoint}/{prefix}{repo_id}/commit/{head}", changes)
-    commit: CommitInfo = api.create_commit(
+    kind, repo_id = target.kind, target.repo_id
+    _make_room(api, target)
+    proposal = _open_proposal(api, target, message) if target.create_pr else None
+    revision = str(proposal.git_reference) if proposal else target.revision or MAIN
+    before = _blobs(api, target, revision)
+    stale = sorted(before.keys() - {file.path for file in files})
+    deletions = [CommitOperationDelete(path) for path in stale if any(fnmatch(path, name) for name in REPLACED)]
+    # The client leaves files out that the revision has already, and makes no commit if nothing is left.
+    commit = api.create_commit(
         repo_id,
-        [*operations, *deletions],
+        [*(CommitOperationAdd(file.path, file.content) for file in files), *deletions],
         commit_message=message,
         repo_type=kind,
         revision=revision,
-        create_pr=target.create_pr,
+        create_pr=target.create_pr and not proposal,
     )
-    return Publication(str(commit.pr_url or commit.commit_url), changes)
+    after = _blobs(api, target, commit.pr_revision or commit.oid)
+    written = [file for file in files if before.get(file.path) != after[file.path]]
+    url = proposal.url if proposal else commit.pr_url or commit.commit_url
+    return Publication(str(url), written, [operation.path_in_repo for operation in deletions])
 
 
-def _changes(api: HfApi, target: Target, files: Sequence[File], revision: str) -> Changes:
-    """Compare what is to be published with what a revision holds."""
+def _make_room(api: HfApi, target: Target) -> None:
+    """Make the repository and the branch, unless they exist."""
+    kind, repo_id, revision = target.kind, target.repo_id, target.revision or MAIN
+    sdk = SPACE_SDK if kind == "space" else None
+    api.create_repo(repo_id, repo_type=kind, private=target.private or None, exist_ok=True, space_sdk=sdk)
+    if target.private and not api.repo_info(repo_id, repo_type=kind).private:
+        raise ValueError(f"{repo_id} is there already and public: make it private on the Hub, or leave --private out")
+    if revision != MAIN and not revision.startswith("refs/pr/"):
+        api.create_branch(repo_id, repo_type=kind, branch=revision, exist_ok=True)
+
+
+def _open_proposal(api: HfApi, target: Target, message: str) -> Discussion | None:
+    """Find one's own open pull request of this title: of an earlier call, perhaps one whose answer was lost."""
+    found = api.get_repo_discussions(
+        target.repo_id, repo_type=target.kind, discussion_type="pull_request", discussion_status="open"
+    )
+    same = [discussion for discussion in found if discussion.title == message and discussion.git_reference]
+    name = api.whoami()["name"] if same else None
+    return next((discussion for discussion in same if discussion.author == name), None)
+
+
+def _blobs(api: HfApi, target: Target, revision: str) -> dict[str, str]:
+    """List the files of a revision, with the hash of each."""
     from huggingface_hub.hf_api import RepoFile
 
     tree = api.list_repo_tree(target.repo_id, recursive=True, revision=revision, repo_type=target.kind)
-    there = {item.path: item for item in tree if isinstance(item, RepoFile)}
-    written = []
-    for file in files:
-        known = there.get(file.path)
-        sha256 = known.lfs.sha256 if known and known.lfs else None
-        if known is None or known.size != file.size or not file.is_stored_as(known.blob_id, sha256):
-            written.append(file)
-    paths = {file.path for file in files}
-    stale = [path for path in sorted(there) if path not in paths]
-    return Changes(written, [path for path in stale if any(fnmatch(path, pattern) for pattern in REPLACED)])
-
-
-def _proposed(api: HfApi, target: Target, files: Sequence[File], message: str) -> str | None:
-    """Find an open pull request that proposes exactly this: of an earlier call, perhaps one whose answer was lost."""
-    discussions = api.get_repo_discussions(
-        target.repo_id, repo_type=target.kind, discussion_type="pull_request", discussion_status="open"
-    )
-    for discussion in discussions:
-        if discussion.title == message and discussion.git_reference:
-            if not _changes(api, target, files, discussion.git_reference):
-                return str(discussion.url)
-    return None
+    return {item.path: item.blob_id for item in tree if isinstance(item, RepoFile)}

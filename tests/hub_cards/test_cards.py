@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
+from jinja2 import Environment, meta
+from transformers import AutoModelForSequenceClassification
 
-from bleurt_repro import BleurtScorer
-from bleurt_repro.hub_cards.cards import draw_model_card
-from bleurt_repro.training.experiments import agreement
+from bleurt_repro.hub_cards import cards, dataset_card, space
+from bleurt_repro.hub_cards.cards import TEMPLATES, draw_model_card, fill_in
+from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
+from bleurt_repro.training.experiments.options import MetricOptions
+from bleurt_repro.training.experiments.report import draw_table
 from tests.tiny_experiments import write_ratings
 
 RUN = {
@@ -24,12 +35,27 @@ RUN = {
 }
 
 
+def given(function):
+    """Name what a function fills its template with."""
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(function))) if isinstance(node, ast.Call)]
+    (call,) = [call for call in calls if getattr(call.func, "attr", None) == "from_template"]
+    return {"card_data", *(keyword.arg for keyword in call.keywords)}
+
+
+GIVEN = {
+    "model_card.md": given(cards.draw_model_card),
+    "ratings_card.md": given(dataset_card.draw_dataset_card),
+    "space_card.md": given(space.draw_space_card),
+}
+
+
 @pytest.fixture
 def measured(tmp_path, tiny_scorer):
     folder = shutil.copytree(tiny_scorer, tmp_path / "my-scorer")
     ratings = write_ratings(tmp_path / "wmt.jsonl", [0, 1, 2, 3], pairs=("de-en", "fi-en"))
-    agreement.run(
-        output=tmp_path / "agreement", ratings=ratings, checkpoints=[str(folder)], baselines=["chrf++"], resamples=20
+    run_agreement(
+        AgreementOptions(str(tmp_path / "agreement"), ratings=str(ratings)),
+        MetricOptions(checkpoint=[str(folder)], baselines=["chrf++"], resamples=20),
     )
     (tmp_path / "run.json").write_text(json.dumps(RUN))
     return folder, tmp_path / "run.json", tmp_path / "agreement" / "results.json"
@@ -37,12 +63,12 @@ def measured(tmp_path, tiny_scorer):
 
 def test_every_figure_of_a_card_is_that_of_a_results_file(measured):
     folder, run, results = measured
-    card = draw_model_card(folder, training=[run], agreement=[results])
-    table = agreement.draw_table(json.loads(results.read_text()))
+    card = draw_model_card(folder, training=[run], results=[results])
+    table = draw_table(json.loads(results.read_text()))
     assert table in card
     assert "8,543 ratings, 3 epochs, 801 steps in 10 minutes (42.2 a second)" in card
     assert "best validation kendall tau 0.512 at step 801" in card
-    assert "| learning_rate | 0.0001 |" in card
+    assert re.search(r"\| learning_rate +\| 0\.0001 +\|", card)
     assert "checkpoint:my-scorer|hash:" in card
     assert "{{" not in card.replace("{{BLEURT}", "")
     for number in ("0.51234",):
@@ -51,25 +77,41 @@ def test_every_figure_of_a_card_is_that_of_a_results_file(measured):
 
 def test_the_metadata_round_trip(measured):
     folder, run, results = measured
-    card = ModelCard(draw_model_card(folder, training=[run], agreement=[results], repo_id="org/my-scorer"))
+    card = ModelCard(draw_model_card(folder, training=[run], results=[results], repo_id="org/my-scorer"))
     assert card.data.library_name == "transformers"
     values = {(item.dataset_config, item.metric_type): item.metric_value for item in card.data.eval_results}
-    rows = json.loads(results.read_text())["rows"][0]["groups"]
-    assert values == {(lp, m): round(f["value"], 4) for lp, figures in rows.items() for m, f in figures.items()}
+    row = json.loads(results.read_text())["rows"][0]
+    expected = {(lp, m): round(f["value"], 6) for lp, figures in row["groups"].items() for m, f in figures.items()}
+    assert values == expected | {("average", m): round(value, 6) for m, value in row["average"].items()}
     assert 'evaluate.load("bleurt_repro", "org/my-scorer")' in card.content
 
 
-def test_what_was_not_measured_is_said(tiny_scorer):
+def test_what_was_not_measured_is_stated(tiny_scorer):
     card = draw_model_card(tiny_scorer)
     assert "Not measured." in card
     assert "Not recorded." in card
     assert ModelCard(card).data.eval_results is None
 
 
+def test_the_front_matter_names_where_it_comes_from(tiny_scorer):
+    card = draw_model_card(tiny_scorer, base_model="org/encoder", datasets=["org/a", "org/b"], license="mit")
+    data = ModelCard(card).data
+    assert (data.base_model, data.datasets, data.license) == ("org/encoder", ["org/a", "org/b"], "mit")
+
+
+def test_install_comes_first_and_the_stages_of_training_are_folded(measured):
+    folder, run, results = measured
+    card = draw_model_card(folder, training=[run], results=[results])
+    headings = [line[3:] for line in card.splitlines() if line.startswith("## ")]
+    assert headings[:5] == ["Install", "Use", "At a glance", "What a score means", "Intended use and limits"]
+    folded = card[card.index("<details><summary>1 stage, ") :]
+    assert "**Fine-tuning**, from `tiny-encoder`" in folded[: folded.index("</details>")]
+
+
 def test_results_of_other_weights_are_refused(measured, tiny_source_scorer):
     _, _, results = measured
     with pytest.raises(ValueError, match="have no row of the checkpoint with hash"):
-        draw_model_card(tiny_source_scorer, agreement=[results])
+        draw_model_card(tiny_source_scorer, results=[results])
 
 
 def test_a_file_that_holds_no_results(measured, tmp_path):
@@ -78,26 +120,73 @@ def test_a_file_that_holds_no_results(measured, tmp_path):
         draw_model_card(measured[0], training=[tmp_path / "bad.json"])
 
 
-def test_the_quick_start_for_transformers_gives_the_scorers_own_score(tiny_scorer):
+def run_code(card, folder, home):
+    """Run a card's code blocks as a reader would, all but the installation; compare what they print with what they show."""
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", card.replace("path/to/" + folder.name, str(folder)), re.DOTALL)
+    (kind, shell), *programs = blocks
+    assert kind == "sh" and shell.startswith("pip install ")
+    assert [line.split("  #")[0] for line in shell.splitlines()[1:]] == ["bleurt-repro register"]
+    environment = {**os.environ, "HF_HOME": str(home), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["bleurt-repro", "register"], env=environment, cwd=home, check=True)
+    for _, program in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, cwd=home, capture_output=True, text=True, check=False
+        )
+        shown = re.findall(r"^print\(.*\)  # (.*)$", program, re.MULTILINE)
+        assert shown and done.stdout.splitlines() == shown, done.stderr
+    return len(programs)
+
+
+def test_the_code_of_a_card_runs_and_prints_what_it_shows(tiny_scorer, tmp_path):
     card = draw_model_card(tiny_scorer)
-    (code,) = [
-        part.split("```")[0] for part in card.split("```python\n")[1:] if "transformers" in part.split("```")[0]
-    ]
-    names: dict = {}
-    exec(code.replace("path/to/tiny", str(tiny_scorer)), names)
-    pair = {"references": ["The cat sat on the mat."], "candidates": ["A cat was sitting on the mat."]}
-    assert names["score"] == pytest.approx(BleurtScorer(str(tiny_scorer)).score(**pair)[0], abs=1e-5)
+    assert run_code(card, tiny_scorer, tmp_path) == 2  # through evaluate, and with transformers alone
+    wrong = re.sub(r"(format|print\(\"%.2f\".*)# .*", r"\1# 99.99", card)
+    with pytest.raises(AssertionError):
+        run_code(wrong, tiny_scorer, tmp_path)
 
 
-def test_a_checkpoint_that_reads_sources_is_not_shown_as_a_pair(tiny_source_scorer):
+def test_a_checkpoint_that_opens_in_float16_is_shown_in_float32(tiny_scorer, tmp_path):
+    folder = shutil.copytree(tiny_scorer, tmp_path / "half")
+    AutoModelForSequenceClassification.from_pretrained(folder, dtype="float16").save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": "float16"}))
+    for path in folder.glob("checksums*"):
+        path.unlink()
+    card = draw_model_card(folder)
+    assert 'dtype="float32")' in card and "print(model.dtype)  # torch.float32" in card
+    (tmp_path / "home").mkdir()
+    assert run_code(card, folder, tmp_path / "home") == 2
+
+
+def test_a_checkpoint_that_reads_sources_is_not_shown_as_a_pair(tiny_source_scorer, tmp_path):
     card = draw_model_card(tiny_source_scorer)
-    assert "It reads source, candidate, reference, in this order" in card
+    assert "It joins its texts in a way of its own" in card
     assert "AutoTokenizer" not in card and "sources=[" in card
+    assert run_code(card, tiny_source_scorer, tmp_path) == 1
 
 
-def test_pre_training_names_its_signals_and_says_that_nothing_is_scored_yet(tiny_scorer, tmp_path):
+def test_the_address_of_the_package_is_one_that_works(tiny_scorer, monkeypatch):
+    assert "pip install -c constraints.txt .  # in a clone" in draw_model_card(tiny_scorer)
+    known = "git+https://host/org/name"
+    line = f'pip install "bleurt-repro @ {known}"\n'
+    assert line in draw_model_card(tiny_scorer, source=known)
+    # A card that was drawn before the address was known gets it when it is published.
+    card = fill_in(draw_model_card(tiny_scorer), tiny_scorer, "org/name", known)
+    assert line in card and "constraints.txt" not in card and "path/to/" not in card
+    monkeypatch.setenv("BLEURT_REPRO_SOURCE", known)
+    assert line in draw_model_card(tiny_scorer)
+
+
+def test_pre_training_names_its_signals_and_states_that_nothing_is_scored_yet(tiny_scorer, tmp_path):
     run = {**RUN, "data": {"pairs": {"folder": "pairs", "parts": ["a", "b"]}, "train_pairs": 99, "signals": ["bleu", "rouge"]}}  # fmt: skip
     (tmp_path / "run.json").write_text(json.dumps({**run, "best": {"measure": "loss", "value": None, "step": 0}}))
     card = draw_model_card(tiny_scorer, training=[tmp_path / "run.json"])
-    assert "Nothing yet: it was pre-trained on synthetic pairs, and its head is new." in card
+    assert "It scores nothing yet: it was pre-trained on synthetic pairs, and its head is new." in card
     assert "signals: bleu, rouge" in card and "validation not measured" in card
+
+
+def test_the_templates_ask_for_nothing_that_is_not_given(tiny_scorer):
+    """Jinja leaves a gap where a name is unknown; no card has one, whatever is measured of it."""
+    for path in TEMPLATES.glob("*.md"):
+        names = meta.find_undeclared_variables(Environment().parse(path.read_text()))
+        assert names <= GIVEN[path.name], path.name

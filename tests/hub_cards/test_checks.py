@@ -71,7 +71,7 @@ def test_weights_must_open_and_be_finite(tmp_path):
     assert found[2][0].startswith("cut.safetensors cannot be opened (")
 
 
-def test_everything_wrong_is_said_at_once(tmp_path, tiny_scorer):
+def test_everything_wrong_is_reported_at_once(tmp_path, tiny_scorer):
     folder = shutil.copytree(tiny_scorer, tmp_path / "scorer")
     (folder / "pytorch_model.bin").write_bytes(b"x")
     (folder / "config.json").write_text("{}")
@@ -133,14 +133,14 @@ def test_an_empty_folder_and_none(tmp_path):
             "dataset",
             "---\nlicense: mit\nconfigs:\n- config_name: a\n  data_files:\n  - split: train\n    path: t.jsonl\n---\n",
             ["u.jsonl"],
-            "README.md: configuration a names t.jsonl, which is not there",
+            "README.md: configuration a names t.jsonl, which does not exist",
         ),
         ("space", "---\nsdk: flask\n---\n", [], "README.md: sdk must be one of gradio, streamlit, docker, static, found 'flask'"),
-        ("space", "---\nsdk: gradio\napp_file: app.py\n---\n", [], "README.md: app_file app.py is not there"),
+        ("space", "---\nsdk: gradio\napp_file: app.py\n---\n", [], "README.md: app_file app.py does not exist"),
         ("space", "---\nsdk: gradio\ncolorFrom: mauve\n---\n", [], "README.md: colorFrom must be one of red"),
         ("space", f"---\nsdk: gradio\nshort_description: {'x' * 61}\n---\n", [], "README.md: short_description has more than 60"),
     ],
 )  # fmt: skip
-def test_cards_that_will_not_do(kind, card, others, problem):
+def test_cards_with_faults(kind, card, others, problem):
     (found, *_) = check_card(kind, [File("README.md", card.encode()), *(File(name, b"") for name in others)])
     assert found.startswith(problem)

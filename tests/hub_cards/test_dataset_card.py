@@ -10,7 +10,7 @@ from huggingface_hub import DatasetCard
 from bleurt_repro.datasets_builders.ratings.export import write_splits
 from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES
 from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, is_stub
-from bleurt_repro.hub_cards.publish_folder import draw_card
+from bleurt_repro.hub_cards.publish import draw_card
 from tests.tiny_experiments import rating
 
 
@@ -63,7 +63,7 @@ def test_the_card_follows_from_what_the_folder_is(folder, tiny_scorer, tmp_path)
     assert "\nlicense: mit\n" in draw_card(tiny_scorer, license="mit")
     with pytest.raises(ValueError, match="the card of a checkpoint takes no --title"):
         draw_card(tiny_scorer, title="T")
-    with pytest.raises(ValueError, match="the card of a dataset takes no --agreement, --domain"):
-        draw_card(folder, agreement=["x"], domain="y")
+    with pytest.raises(ValueError, match="the card of a dataset takes no --results, --domain"):
+        draw_card(folder, results=["x"], domain="y")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         draw_card(tmp_path / "none")

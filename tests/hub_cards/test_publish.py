@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
+import time
+import warnings
 
 import pytest
 from huggingface_hub import HfApi
 
-from bleurt_repro.hub_cards.publish import Target
-from bleurt_repro.hub_cards.publish_folder import publish_folder
+from bleurt_repro.hub_cards.contents import Target
+from bleurt_repro.hub_cards.publish import publish_folder
 from tests.loopback_hub import TOKEN, Fault
 
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n\n# scorer\n\npath/to/scorer\n"
@@ -55,7 +58,7 @@ def test_only_what_changed_is_sent_and_old_weights_go(hub, folder):
     report = publish_folder(MODEL, folder)
     assert report.splitlines()[:2] == [
         f"wrote weights.safetensors ({(folder / 'weights.safetensors').stat().st_size / 1000:.1f} kB)",
-        "deleted model.safetensors, which the folder has no more",
+        "deleted model.safetensors, which the folder no longer has",
     ]
     assert sorted(published(hub)) == ["NOTES.md", *ALL[:3], *ALL[4:], "weights.safetensors"]
     assert not [path for _, path in hub.requests if path.startswith("/upload/")]  # its content was there
@@ -77,13 +80,14 @@ def test_a_public_repository_is_not_taken_for_a_private_one(hub, folder):
     assert commits(hub) == []
 
 
-def test_a_pull_request_is_made_once(hub, folder):
+def test_a_pull_request_is_made_once_and_then_updated(hub, folder):
     proposal = Target("model", "org/scorer", create_pr=True)
     assert publish_folder(proposal, folder).endswith("/org/scorer/discussions/1")
     assert publish_folder(proposal, folder).startswith("nothing has changed: no new commit")
     (folder / "config.json").write_text((folder / "config.json").read_text() + "\n")
-    assert publish_folder(proposal, folder).endswith("/discussions/2")
-    assert commits(hub) == []
+    report = publish_folder(proposal, folder)
+    assert report.startswith("wrote config.json") and report.endswith("/discussions/1")
+    assert len(commits(hub, "refs/pr/1")) == 2 and commits(hub) == []
 
 
 def test_a_dry_run_asks_the_hub_nothing(hub, folder):
@@ -130,7 +134,7 @@ def test_a_pull_request_whose_answer_was_lost_is_not_made_again(hub, waits, fold
 
 
 @pytest.mark.parametrize("match", ["POST .*/commit/", "PUT /upload/"])
-def test_an_interrupted_publication_leaves_nothing_by_halves_and_can_be_repeated(hub, waits, folder, match):
+def test_an_interrupted_publication_leaves_nothing_behind_and_can_be_repeated(hub, waits, folder, match):
     hub.faults.add(Fault(match, "cut", times=10**6))
     with (
         pytest.warns(UserWarning),
@@ -240,3 +244,74 @@ def test_the_published_record_of_synthetic_pairs_names_no_folders_of_this_machin
     record = {"models": {"mt": {"name": "/some/where/mt"}}, "more": ["C:\\models\\lm", "org/lm", "~/nli", 3]}
     assert shorten_paths(record) == {"models": {"mt": {"name": "mt"}}, "more": ["lm", "org/lm", "nli", 3]}
     assert json.dumps(shorten_paths(record))
+
+
+# --- large files through hf_xet, which clients use unless they are told not to ------------------------------------
+
+
+def test_large_files_go_up_through_xet(xet, folder):
+    publish_folder(MODEL, folder)
+    assert published(xet)["model.safetensors"] == (folder / "model.safetensors").read_bytes()
+    asked = [path for _, path in xet.requests]
+    assert [path for path in asked if "xet-write-token" in path] and [path for path in asked if "/v1/xorbs/" in path]
+    assert not [path for path in asked if "lfs/objects" in path or path.startswith("/upload/")]
+    assert publish_folder(MODEL, folder).startswith("nothing has changed")
+
+
+@pytest.mark.parametrize("address", ["xet-write-token", "POST /v1/shards"])
+@pytest.mark.parametrize(
+    ("status", "kind", "message"),
+    [
+        (401, ValueError, "the Hub refused the token .401.: log in"),
+        (403, ValueError, "the token does not allow this .403.: it needs write access"),
+        (429, ConnectionError, "the Hub asks for fewer requests .429.; the repository is unchanged"),
+        (500, ConnectionError, "the Hub answered 500; the repository is unchanged"),
+    ],
+)
+def test_faults_of_xet_are_named_at_once(xet, waits, folder, address, status, kind, message):
+    xet.faults.add(Fault(address, status=status, times=10**6))
+    start = time.monotonic()
+    with warnings.catch_warnings(record=True), pytest.raises(kind, match=message):
+        publish_folder(MODEL, folder)
+    assert time.monotonic() - start < 15  # and the package's own 7 seconds, which `waits` spares; it was 205 to 294
+    assert waits == ([] if kind is ValueError else [1.0, 2.0, 4.0])
+    assert published(xet) == {}
+
+
+def test_a_fault_of_xet_that_passes(xet, waits, folder):
+    xet.faults.add(Fault("xet-write-token", status=500, times=2))
+    with pytest.warns(UserWarning, match="the Hub answered 500; attempt 2 of 4"):
+        publish_folder(MODEL, folder)
+    assert sorted(published(xet)) == ALL
+
+
+# --- what the Hub says may hold a secret ---------------------------------------------------------------------------
+
+
+def test_the_servers_text_is_never_shown_with_a_token_in_it(hub, waits, folder, capsys, caplog):
+    other = "hf_" + "Ab1" * 12
+    hub.faults.add(Fault("POST .*/commit/", status=400, message=f"bad \x1b[2J request of {TOKEN} and {other}"))
+    with pytest.raises(ValueError, match=r"the Hub answered 400 .*\*\*\* and \*\*\*") as error:
+        publish_folder(MODEL, folder)
+    output = capsys.readouterr()
+    shown = str(error.value) + output.out + output.err + caplog.text
+    assert TOKEN not in shown and other not in shown and "\x1b" not in shown
+
+
+def test_the_clients_warnings_of_the_servers_text_are_masked_too(hub, folder, monkeypatch, caplog):
+    from huggingface_hub import HfApi as Api
+
+    other = "hf_" + "Ab1" * 12
+    create = Api.create_commit
+
+    def warn(self, *arguments, **options):
+        warnings.warn(f"about {other}", UserWarning, stacklevel=2)
+        logging.getLogger("huggingface_hub.hf_api").warning("about %s", other)
+        return create(self, *arguments, **options)
+
+    monkeypatch.setattr(Api, "create_commit", warn)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "propagate", True)
+    with pytest.warns(UserWarning) as caught:
+        publish_folder(MODEL, folder)
+    assert [str(one.message) for one in caught if "about" in str(one.message)] == ["about ***"]
+    assert "about ***" in caplog.text and other not in caplog.text

@@ -13,7 +13,7 @@ from base64 import urlsafe_b64encode
 import pytest
 from huggingface_hub import SpaceCard
 
-from bleurt_repro.hub_cards.publish import Target
+from bleurt_repro.hub_cards.contents import Target
 from bleurt_repro.hub_cards.space import draw_space_card, pack_wheel, space_files, space_folder, wheel_name
 
 

@@ -10,10 +10,10 @@ from bleurt_repro.cli import main
 from bleurt_repro.hub_cards.cards import stages_of
 from bleurt_repro.training.arguments import parse_config
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
-from bleurt_repro.training.finetune import main as script_main
 from tests.conftest import make_tiny_scorer
 from tests.loopback_hub import Fault
 from tests.tiny_training import QUICK, options
+from tests.tiny_training import finetune as train
 
 FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
 PUSH = {"--push_to_hub": "true", "--hub_model_id": "org/mine"}
@@ -71,7 +71,7 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_
     assert "--push_to_hub needs --hub_model_id ORG/NAME" in capsys.readouterr().err
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH, {"--hub_token": "hf_secret"}) == 2
     error = capsys.readouterr().err
-    assert "a token is no setting of a run: log in" in error and "hf_secret" not in error
+    assert "a token must not be a setting of a run: log in" in error and "hf_secret" not in error
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
     assert "the Hub refused the token (401)" in capsys.readouterr().err
@@ -83,11 +83,11 @@ def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tm
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
     out = tmp_path / "out"
     error = capsys.readouterr().err
-    assert f"the checkpoint lies whole in {out}: `bleurt-repro publish model {out} --repo-id org/mine`" in error
+    assert f"the checkpoint is complete in {out}: `bleurt-repro publish model {out} --repo-id org/mine`" in error
     assert (out / "README.md").is_file()
 
 
 def test_the_script_itself_does_not_push(ratings, start, tmp_path):
     with pytest.raises(ValueError, match="--push_to_hub is for the command line: `bleurt-repro finetune"):
-        script_main(options({"--model": str(start)}, ratings, FEW, PUSH))
+        train(options({"--model": str(start)}, ratings, FEW, PUSH))
     assert not (tmp_path / "out" / "results.json").exists()

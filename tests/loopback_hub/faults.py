@@ -22,6 +22,7 @@ class Fault:
         status: of the answer.
         headers: of that answer.
         seconds: of waiting.
+        message: in the body of a "status" answer.
     """
 
     match: str
@@ -30,6 +31,7 @@ class Fault:
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    message: str = "as told"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -54,7 +56,7 @@ class Faults:
             self._waiting.clear()
 
     def take(self, method: str, path: str) -> Fault | None:
-        """Give the fault that this request meets."""
+        """Return the fault that this request meets."""
         with self._lock:
             for fault in self._waiting:
                 if re.search(fault.match, f"{method} {path}"):

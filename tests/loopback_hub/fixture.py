@@ -10,8 +10,10 @@ from pathlib import Path
 
 import huggingface_hub.constants as constants
 import pytest
+from huggingface_hub.utils._xet import abort_xet_session
 
 from tests.loopback_hub.server import TOKEN, LoopbackHub
+from tests.loopback_hub.xet import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +31,17 @@ def hub(tmp_path, monkeypatch):
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield server
+
+
+@pytest.fixture
+def xet(hub, monkeypatch):
+    """The same Hub for a client that uploads large files through hf_xet, as clients do unless they are told not to."""
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", False)
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_XET_CLIENT_RETRY_MAX_ATTEMPTS", raising=False)
+    yield hub
+    abort_xet_session()  # a session reads its settings once
 
 
 @pytest.fixture

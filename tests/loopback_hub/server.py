@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.loopback_hub import api
+from tests.loopback_hub import api, xet
 from tests.loopback_hub.faults import Fault, Faults
 from tests.loopback_hub.store import NotThere, Store
 
@@ -38,6 +38,9 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", rf"/api/{ANY_TYPE}/{REPO}/tree/(?P<revision>[^/]+)(?:/(?P<folder>.*))?", api.tree),
     ("GET", rf"/api/{ANY_TYPE}/{REPO}(?:/revision/(?P<revision>.+))?", api.repository_info),
     ("POST", rf"/{PREFIX}{REPO}\.git/info/lfs/objects/batch", api.large_batch),
+    ("GET", rf"/api/{ANY_TYPE}/{REPO}/xet-write-token/(?P<revision>.+)", xet.token),
+    ("POST", "/v1/xorbs/default/(?P<name>[0-9a-f]{64})", xet.xorb),
+    ("POST", "/v1/shards", xet.shard),
     ("PUT", "/upload/(?P<sha256>[0-9a-f]{64})", api.upload),
     ("POST", "/verify", api.verify),
     ("GET", "/cdn/(?P<sha256>[0-9a-f]{64})", api.download_large),
@@ -62,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault and fault.kind == "slow":
             threading.Event().wait(fault.seconds)
         if fault and fault.kind == "status":
-            return self._send(api.Answer(fault.status, {"error": "as told"}, headers=fault.headers))
+            return self._send(api.Answer(fault.status, {"error": fault.message}, headers=fault.headers))
         answer = self._answer(url.path, {name: values[-1] for name, values in parse_qs(url.query).items()}, body)
         if fault and fault.kind == "lose":
             return self._hang_up()
@@ -72,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, path: str, query: dict[str, str], body: bytes) -> api.Answer:
         token = self.headers.get("Authorization", "").removeprefix("Bearer ") or None
-        if token not in (None, TOKEN):
+        if token not in (None, xet.TOKEN if path.startswith(("/v1/", "/v2/")) else TOKEN):
             message = "Invalid credentials in Authorization header"
             return api.Answer(401, {"error": message}, headers={"X-Error-Message": message})
         method = "GET" if self.command == "HEAD" else self.command
@@ -118,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: tests read `requests`."""
+        """Print nothing: tests read `requests`."""
 
 
 class LoopbackHub:
@@ -158,9 +161,10 @@ class LoopbackHub:
             server.shutdown()
             server.server_close()
 
-    def environment(self, home: Path, token: str | None = TOKEN) -> dict[str, str]:
-        """Give the variables by which a process uses this Hub and nothing else."""
-        variables = {"HF_ENDPOINT": self.url, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
+    def environment(self, home: Path, token: str | None = TOKEN, use_xet: bool = False) -> dict[str, str]:
+        """Return the variables by which a process uses this Hub and nothing else."""
+        variables = {"HF_ENDPOINT": self.url, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "" if use_xet else "1"}
+        variables |= xet.VARIABLES
         variables |= {"HF_HUB_OFFLINE": "0", "HF_EVALUATE_OFFLINE": "0", "HF_DATASETS_OFFLINE": "0"}
         variables |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0", "NO_PROXY": "127.0.0.1"}
         return variables | ({"HF_TOKEN": token} if token else {})
