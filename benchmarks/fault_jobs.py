@@ -84,8 +84,8 @@ def synthetic(given: Path) -> Job:
 
 def training(given: Path) -> Job:
     """`finetune`: 18 steps, a checkpoint every 3."""
-    from bleurt_repro.training.finetune import main as finetune
     from tests.conftest import TINY_WORDS, make_tiny_scorer
+    from tests.tiny_training import finetune
 
     make_tiny_scorer(given / "start", spread=0.05)
     draw = random.Random(2)
@@ -117,8 +117,8 @@ def publishing(given: Path) -> Job:
     """`publish model`, to a Hub that goes on while the one who publishes is killed."""
     import huggingface_hub.constants as constants
 
-    from bleurt_repro.hub_cards.publish import Target
-    from bleurt_repro.hub_cards.publish_folder import publish_folder
+    from bleurt_repro.hub_cards.contents import Target
+    from bleurt_repro.hub_cards.publish import publish_folder
     from tests.conftest import make_tiny_scorer
     from tests.loopback_hub import TOKEN, Store
 
