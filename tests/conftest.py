@@ -34,7 +34,7 @@ with contextlib.suppress(ImportError):
     import triton  # noqa: F401
 
 # after the environment is set: the fixtures of the Hub that answers on this machine
-from tests.loopback_hub.fixture import hub, waits  # noqa: E402, F401
+from tests.loopback_hub.fixture import hub, waits, xet  # noqa: E402, F401
 
 # A busy machine is slow, which is no fault of the code.
 hypothesis.settings.register_profile("patient", deadline=None)
