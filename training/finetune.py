@@ -18,7 +18,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import run_as_command
@@ -83,6 +83,8 @@ class RatingArguments:
 @dataclass
 class FinetuningArguments(RunArguments):
     """The Trainer's arguments, with the defaults of BLEURT, section B.1."""
+
+    MEASURES: ClassVar[tuple[str, ...]] = ("kendall_tau", "pearson_r", "loss")
 
     max_steps: int = 40_000
     metric_for_best_model: str | None = "kendall_tau"
@@ -239,18 +241,29 @@ def finetune(ratings: RatingArguments, arguments: FinetuningArguments) -> Result
         ValueError: if settings and data do not fit together, or the folder holds another run.
         OSError: if the disk is full.
     """
+    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.training.results import fingerprint
+    from bleurt_repro.training.run import run_folder
+
+    model = find_checkpoint(ratings.model)
+    files = fingerprint([path for path in (ratings.train_file, ratings.validation_file) if path])
+    with run_folder(arguments, ratings, model, {f"data {file['file']}": file["sha256"] for file in files}):
+        return _finetune(model, files, ratings, arguments)
+
+
+def _finetune(
+    folder: Path, files: list[dict[str, str]], ratings: RatingArguments, arguments: FinetuningArguments
+) -> Result:
     import torch
     from transformers import set_seed
 
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
     from bleurt_repro.training.collator import PairCollator, encode_texts
-    from bleurt_repro.training.run import check_output, finish, train, whole_state
+    from bleurt_repro.training.run import finish, train, whole_state
     from bleurt_repro.training.trainer import ScorerTrainer
 
-    check_output(arguments)
     set_seed(arguments.seed)
-
-    model, tokenizer = open_model(ratings.model)
+    model, tokenizer = open_model(str(folder))
     layout = layout_for(model, tokenizer, ratings.max_length, ratings.layout)
     prepare_scorer(model, tokenizer, layout)
     data = {
@@ -280,18 +293,12 @@ def finetune(ratings: RatingArguments, arguments: FinetuningArguments) -> Result
             scorer.load_state_dict(state)
         save_scorer(scorer, tokenizer, folder, getattr(torch, ratings.export_dtype))
 
-    return finish(trainer, "finetune", ratings, _provenance(ratings, data), seconds, save)
-
-
-def _provenance(ratings: RatingArguments, data: dict[str, Dataset]) -> dict[str, Any]:
-    from bleurt_repro.training.results import fingerprint
-
-    files = [path for path in (ratings.train_file, ratings.validation_file) if path]
-    return {
-        "files": fingerprint(files),
+    provenance = {
+        "files": files,
         **{f"{name}_ratings": len(side) for name, side in data.items()},
         "truncated": sum(sum(side["truncated"]) for side in data.values()),
     }
+    return finish(trainer, "finetune", ratings, provenance, seconds, save)
 
 
 if __name__ == "__main__":

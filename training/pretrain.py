@@ -16,9 +16,10 @@ From Python:
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import run_as_command
@@ -53,6 +54,8 @@ class PairArguments:
 @dataclass
 class PretrainingArguments(RunArguments):
     """The Trainer's arguments, with the defaults of BLEURT, section B.1."""
+
+    MEASURES: ClassVar[tuple[str, ...]] = ("loss", "loss_.+")
 
     max_steps: int = 800_000
     metric_for_best_model: str | None = "loss"
@@ -98,22 +101,27 @@ def pretrain(data: PairArguments, arguments: PretrainingArguments) -> Result:
         ValueError: if settings and data do not fit together, or the folder holds another run.
         OSError: if the disk is full.
     """
+    from bleurt_repro.datasets_builders.synthetic.builder import join_sets
+    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.training.run import run_folder
+
+    record, model = join_sets(data.pairs), find_checkpoint(data.model)
+    with run_folder(arguments, data, model, {"pairs": _digest(record)}):
+        return _pretrain(model, record, data, arguments)
+
+
+def _pretrain(folder: Path, record: dict[str, Any], data: PairArguments, arguments: PretrainingArguments) -> Result:
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
-    from bleurt_repro.datasets_builders.synthetic.builder import join_sets
-    from bleurt_repro.metric.loading.find import find_checkpoint
     from bleurt_repro.training.collator import PairCollator, encode_texts
     from bleurt_repro.training.pretraining_model import TARGET, PretrainingModel, export_scorer, read_tasks
-    from bleurt_repro.training.run import check_output, finish, train, whole_state
+    from bleurt_repro.training.run import finish, train, whole_state
     from bleurt_repro.training.trainer import PretrainingTrainer
 
-    check_output(arguments)
     set_seed(arguments.seed)
-
-    record = join_sets(data.pairs)
     tasks = read_tasks(record["signals"], data.leave_out)
-    folder = find_checkpoint(data.model)
+    _check_measure(arguments, [f"loss_{task.name}" for task in tasks])
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     encoder = AutoModel.from_pretrained(folder, dtype="float32", trust_remote_code=False, use_safetensors=True)
     model = PretrainingModel(encoder, tasks, data.gammas({task.group for task in tasks}))
@@ -144,6 +152,17 @@ def pretrain(data: PairArguments, arguments: PretrainingArguments) -> Result:
         export_scorer(encoder.config, state, tokenizer, layout, folder, arguments.seed)
 
     return finish(trainer, "pretrain", data, _provenance(data, record, train_pairs, held_pairs), seconds, save)
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """Return one hash of the pairs, from those of their parts."""
+    return hashlib.sha256("".join(part["sha256"] for part in record["parts"]).encode()).hexdigest()
+
+
+def _check_measure(arguments: PretrainingArguments, losses: list[str]) -> None:
+    measure = str(arguments.metric_for_best_model).removeprefix("eval_")
+    if measure not in ("loss", *losses):
+        raise ValueError(f"metric_for_best_model must be one of loss, {', '.join(losses)}, found {measure!r}")
 
 
 def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:

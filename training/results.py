@@ -38,8 +38,15 @@ def versions() -> dict[str, str]:
 
 
 def fingerprint(paths: Sequence[str | Path]) -> list[dict[str, str]]:
-    """Return the name of each file and the SHA-256 of its bytes."""
+    """Return the name of each file and the SHA-256 of its bytes.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
     from bleurt_repro.metric.loading.checksums import file_hash
+
+    if missing := [path for path in paths if not Path(path).is_file()]:
+        raise FileNotFoundError(f"no file {missing[0]}")
 
     return [{"file": Path(path).name, "sha256": file_hash(Path(path)).hex()} for path in paths]
 

@@ -1,19 +1,27 @@
-"""What all training shares: the paper's settings, resuming after a kill, and the record of a run."""
+"""What all training shares: the paper's settings, the folder of a run, resuming after a kill, and the result.
+
+A run holds its folder locked, and keeps there what it began with (`RUN_FILE`): it is resumed with the same model, data and
+settings only. Model, results.json and curves.png take their place together at the end.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
+import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from filelock import FileLock, Timeout
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
-from bleurt_repro.metric.files.writing import naming_what_fails
+from bleurt_repro.metric.files.writing import naming_what_fails, refuse_inputs, write_text, written_folder
+from bleurt_repro.metric.loading.checksums import content_hash
 from bleurt_repro.training.results import COLOURS, Result, plain, repeating_command
 
 if TYPE_CHECKING:
@@ -24,19 +32,34 @@ RECORDED = (
     "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay bf16 max_steps "
     "num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
 ).split()
+# Of these, what may differ when a run is resumed: how a batch is shared among processes.
+OF_THE_MACHINE = ("per_device_train_batch_size", "gradient_accumulation_steps", "world_size")
+RUN_FILE = "run.json"
+LOCK_FILE = ".lock"
 
 
 @dataclass
 class RunArguments(TrainingArguments):
-    """The Trainer's arguments, with the defaults of BLEURT, section B.1: Adam, 1e-5, batch 32."""
+    """The Trainer's arguments, with the defaults of BLEURT, section B.1: Adam, 1e-5, batch 32.
+
+    Raises:
+        ValueError: for settings by which no step would be made, or that need a package that is not installed.
+    """
+
+    # by which the best checkpoint may be chosen: patterns of names
+    MEASURES: ClassVar[tuple[str, ...]] = ("loss",)
 
     output_dir: str = field(metadata={"help": "Folder for the checkpoint; those of the run lie in it too."})
-    resume: bool = field(default=False, metadata={"help": "Go on from the last whole checkpoint in output_dir."})
-    global_batch_size: int = field(default=32, metadata={"help": "Pairs a step over all processes."})
+    resume: bool = field(
+        default=False, metadata={"help": "Continue from the last complete checkpoint in output_dir, if there is one."}
+    )
+    global_batch_size: int = field(default=32, metadata={"help": "Pairs per step over all processes."})
     layer_decay: float = field(
         default=1.0, metadata={"help": "Learning rate of a layer over that of the next one up."}
     )
-    early_stopping: int = field(default=0, metadata={"help": "Stop after so many evaluations without gain; 0: never."})
+    early_stopping: int = field(
+        default=0, metadata={"help": "Stop after so many evaluations without improvement; 0: never."}
+    )
     learning_rate: float = 1e-5
     lr_scheduler_type: str = "constant"
     weight_decay: float = 0.0  # AdamW without decay is Adam
@@ -53,10 +76,49 @@ class RunArguments(TrainingArguments):
     def __post_init__(self) -> None:
         import torch
 
+        self._check_values()
         if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
             self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
         super().__post_init__()
+        self._check_packages()
         self._share_batch()
+
+    def _check_values(self) -> None:
+        if self.global_batch_size < 1 or self.per_device_train_batch_size < 1:
+            raise ValueError(
+                f"global_batch_size and per_device_train_batch_size must be at least 1, found {self.global_batch_size} "
+                f"and {self.per_device_train_batch_size}"
+            )
+        if self.max_steps == 0 or (self.max_steps < 0 and self.num_train_epochs <= 0):
+            raise ValueError(
+                f"max_steps {self.max_steps} with num_train_epochs {self.num_train_epochs:g} makes no step: set max_steps "
+                "above 0, or max_steps -1 and num_train_epochs above 0"
+            )
+        measure = (self.metric_for_best_model or "loss").removeprefix("eval_")
+        if not any(re.fullmatch(known, measure) for known in self.MEASURES):
+            raise ValueError(
+                f"metric_for_best_model must be one of {', '.join(self.MEASURES)}, found {self.metric_for_best_model!r}"
+            )
+        if self.deepspeed and importlib.util.find_spec("deepspeed") is None:
+            raise ValueError(
+                "--deepspeed needs the package deepspeed, which is not installed: pip install deepspeed, or use FSDP"
+            )
+
+    def _check_packages(self) -> None:
+        """Check that the packages that follow a run are there; the Trainer would look for them only at its start."""
+        from transformers.integrations.integration_utils import (
+            INTEGRATION_TO_CALLBACK,
+            get_available_reporting_integrations,
+        )
+
+        for name in self.report_to or ():
+            if name not in INTEGRATION_TO_CALLBACK:
+                known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
+                raise ValueError(f"--report_to {name} is unknown; there are {known}, all and none")
+            if name not in get_available_reporting_integrations():
+                raise ValueError(
+                    f"--report_to {name} needs a package that is not installed: pip install {name}, or --report_to none"
+                )
 
     def _share_batch(self) -> None:
         """Keep the batch of a step the same for any number of processes, by accumulation where need be."""
@@ -68,6 +130,76 @@ class RunArguments(TrainingArguments):
                 f"of {self.per_device_train_batch_size}: choose numbers that divide"
             )
         self.gradient_accumulation_steps = share // self.per_device_train_batch_size
+
+
+@contextlib.contextmanager
+def run_folder(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -> Iterator[None]:
+    """Hold the folder of a run while it trains, and check that a resumed run is the one that began there.
+
+    Args:
+        args: the Trainer's arguments.
+        settings: the dataclass of what is trained, on which data.
+        model: folder of what training starts from.
+        data: what is trained on, by name: its SHA-256.
+
+    Raises:
+        ValueError: if the folder is the model's own, another process trains in it, or it holds another run.
+    """
+    check_output(args)
+    if args.process_index:
+        yield
+        return
+    folder = Path(args.output_dir)
+    refuse_inputs(folder, [str(model)])
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK_FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ValueError(
+            f"another process trains in {folder}: wait until it is done, or choose another --output_dir"
+        ) from None
+    try:
+        _check_start(folder, _start_of(args, settings, model, data))
+        yield
+    finally:
+        lock.release()
+
+
+def _start_of(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe what a run begins with, by name."""
+    names = [name for name in RECORDED if name not in OF_THE_MACHINE]
+    given = plain({**asdict(settings), **{name: getattr(args, name) for name in names}})
+    start = {**given, "model": f"{model.resolve().name}, {content_hash(model)}", **data}
+    return json.loads(json.dumps(start))  # as it is read again
+
+
+def _short(value: Any) -> str:
+    """Return a value as it is shown in a message, a hash by its first digits."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(value))
+
+
+def _check_start(folder: Path, start: dict[str, Any]) -> None:
+    """Compare with the start of the run that the folder holds; where there is none, record this one.
+
+    Raises:
+        ValueError: naming what differs.
+    """
+    path = folder / RUN_FILE
+    if not last_checkpoint(folder)[0] or not path.is_file():
+        write_text(path, json.dumps(start, indent=2, ensure_ascii=False) + "\n")
+        return
+    try:
+        begun = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error}): remove it to resume the run all the same") from error
+    differing = [name for name in start if name in begun and begun[name] != start[name]]
+    if differing:
+        shown = "; ".join(f"{name} was {_short(begun[name])} and is {_short(start[name])}" for name in differing)
+        raise ValueError(
+            f"{folder} holds a run that began with other settings: {shown}. Resume it with those it began with, or choose "
+            "another --output_dir"
+        )
 
 
 class Stopwatch(TrainerCallback, ExportableState):
@@ -86,12 +218,12 @@ class Stopwatch(TrainerCallback, ExportableState):
         return self._before + time.monotonic() - self._started
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint keeps."""
+        """Return what a checkpoint keeps."""
         return {"args": {"seconds": self.seconds}, "attributes": {}}
 
 
 def last_checkpoint(folder: Path) -> tuple[Path | None, float]:
-    """Find the last checkpoint that was written whole.
+    """Find the last checkpoint that was written completely.
 
     Args:
         folder: where a run writes its checkpoints.
@@ -109,7 +241,7 @@ def last_checkpoint(folder: Path) -> tuple[Path | None, float]:
 
 
 def _evaluations_without_gain(checkpoint: Path) -> int:
-    """Read how near a run was to its early stop: the Trainer itself would begin to count anew."""
+    """Read how near a run was to its early stop: the Trainer itself would start counting again."""
     state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
     found = state["stateful_callbacks"].get(EarlyStoppingCallback.__name__, {"attributes": {}})
     return int(found["attributes"].get("early_stopping_patience_counter", 0))
@@ -119,23 +251,23 @@ def check_output(args: Any) -> None:
     """Refuse to write over another run's checkpoints, or to push as the Trainer would: at each save, without a card.
 
     Raises:
-        ValueError: if there are checkpoints and the run does not go on from them, or the run is to push.
+        ValueError: if there are checkpoints and the run is not to resume from them, or the run is to push.
     """
     if args.push_to_hub:
         raise ValueError(
-            "--push_to_hub is for the command line: `bleurt-repro finetune ...` publishes the finished checkpoint with its "
-            "card (under torchrun: `torchrun --no-python bleurt-repro finetune ...`)"
+            "push_to_hub is for the command line: `bleurt-repro finetune ...` publishes the finished checkpoint with its "
+            "card; from Python, use bleurt_repro.hub_cards.publish"
         )
     found, _ = last_checkpoint(Path(args.output_dir))
     if found and not args.resume:
         raise ValueError(
-            f"{args.output_dir} holds a run already ({found.name}): add --resume to go on from there, or choose "
-            "another --output_dir"
+            f"{args.output_dir} holds a run already ({found.name}): add --resume to continue it, or choose another "
+            "--output_dir"
         )
 
 
-def naming_a_full_disk(folder: str | Path) -> AbstractContextManager[None]:
-    """Turn what the libraries raise when the disk is full into one clear error that names the last whole checkpoint.
+def naming_a_full_disk(folder: str | Path) -> contextlib.AbstractContextManager[None]:
+    """Turn what the libraries raise when the disk is full into one clear error that names the last complete checkpoint.
 
     Args:
         folder: that is written to.
@@ -143,19 +275,19 @@ def naming_a_full_disk(folder: str | Path) -> AbstractContextManager[None]:
 
     def advice() -> str:
         found, _ = last_checkpoint(Path(folder))
-        return f"{found.name} is whole: make room and add --resume" if found else "nothing was saved yet: make room"
+        return f"{found.name} is complete: make room and add --resume" if found else "nothing was saved yet: make room"
 
     return naming_what_fails(folder, advice)
 
 
 def train(trainer: Trainer, args: Any) -> float:
-    """Train, from the last whole checkpoint if `args.resume` asks for it and there is one.
+    """Train, from the last complete checkpoint if `args.resume` asks for it and there is one.
 
     Returns:
         seconds of training, those of earlier sessions included.
 
     Raises:
-        ValueError: if the checkpoint to go on from is of a model of another size.
+        ValueError: if the checkpoint to resume from is of a model of another size.
         OSError: if the disk is full.
     """
     checkpoint, seconds = last_checkpoint(Path(args.output_dir)) if args.resume else (None, 0.0)
@@ -179,7 +311,7 @@ def train(trainer: Trainer, args: Any) -> float:
 
 
 def whole_state(trainer: Trainer) -> dict[str, Tensor]:
-    """Give the trained weights, gathered where FSDP shared them out; to be called by every process."""
+    """Return the trained weights, gathered where FSDP shards them; to be called by every process."""
     state: dict[str, Tensor] = trainer.accelerator.get_state_dict(trainer.model)
     return state
 
@@ -212,9 +344,10 @@ def finish(
     folder = Path(str(trainer.args.output_dir))
     if trainer.is_world_process_zero():
         with naming_a_full_disk(folder):
-            save(folder)
-            draw_curves(result, folder / "curves.png")
-            result.write(folder)
+            with written_folder(folder, "config.json") as unfinished:
+                save(unfinished)
+                draw_curves(result, unfinished / "curves.png")
+                result.write(unfinished)
     trainer.accelerator.wait_for_everyone()  # so that no process reads what is not there yet
     return result
 

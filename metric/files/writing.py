@@ -15,6 +15,7 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import unicodedata
@@ -69,7 +70,10 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Put one JSON object a line at `path`; see `write_bytes`."""
-    with written_whole(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        written_whole(path) as unfinished,
+        unfinished.open("a" if unfinished == path else "x", encoding="utf-8", newline="\n") as file,
+    ):
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -124,17 +128,21 @@ def written_folder(folder: Path, last: str) -> Iterator[Path]:
         OSError: if they cannot be written; what was there before is then still there.
     """
     place = Path(os.path.realpath(folder))
-    unfinished = unfinished_name(place)
+    is_mount = os.path.ismount(place)  # what is beside it is on another disk
+    named = place / "folder" if is_mount else place
+    unfinished = unfinished_name(named)
     try:
         with naming_what_fails(folder):
             place.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(place)
+            remove_leftovers(named)
             remove(unfinished)
             unfinished.mkdir()
             yield unfinished
             for file in [unfinished, *unfinished.rglob("*")]:
                 sync(file)
-            if place.is_dir() and any(place.iterdir()):
+            if is_mount:
+                _one_by_one(unfinished, place, last)
+            elif place.is_dir() and any(place.iterdir()):
                 _exchange(unfinished, place, last)
             else:
                 _into_empty(unfinished, place, last)
@@ -237,15 +245,13 @@ def is_stream(path: Path) -> bool:
     return os.path.exists(found)
 
 
-def chosen_output(
-    path: str, inputs: Iterable[str | None], made_by_us: Callable[[bytes], bool], overwrite: bool = False
-) -> Path:
+def chosen_output(path: str, inputs: Iterable[str | None], ours: re.Pattern[bytes], overwrite: bool = False) -> Path:
     """Check a file that a user asks to be written, and return where to write: a link is followed.
 
     Args:
         path: the file to write.
         inputs: the files that are read; None stands for none, "-" for standard input.
-        made_by_us: whether a file that begins with these bytes is one that an earlier run wrote.
+        ours: how a file begins that an earlier run wrote.
         overwrite: replace a file of any other content, too.
 
     Raises:
@@ -260,7 +266,7 @@ def chosen_output(
     if output.is_file() and not overwrite:
         with output.open("rb") as file:
             head = file.read(HEAD)
-        if head and not made_by_us(head):
+        if head and not ours.match(head):
             raise ValueError(
                 f"the output {path} exists and bleurt-repro did not write it: name another file, or add --overwrite"
             )

@@ -38,9 +38,9 @@ def test_the_record_names_the_members(pair, tmp_path):
     (pair[1] / "results.json").write_text('{"steps": 7}')
     average_scorers([str(path) for path in pair], tmp_path / "out", [3, 1], dtype="float16")
     members = json.loads((tmp_path / "out" / "results.json").read_text())["average"]
-    assert [(m["checkpoint"], m["weight"], m["training"]) for m in members] == [
+    assert [(m["checkpoint"], m["weight"], (m["training"] or {}).get("steps")) for m in members] == [
         ("tiny", 0.75, None),
-        ("other", 0.25, {"steps": 7}),
+        ("other", 0.25, 7),
     ]
     assert members[1]["hash"] == content_hash(pair[1])
     assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].dtype == torch.float16
@@ -62,5 +62,5 @@ def test_what_does_not_fit_is_refused(tiny_scorer, tmp_path, make, message):
 def test_wrong_numbers(tiny_scorer, tmp_path):
     with pytest.raises(ValueError, match="at least two checkpoints, found 1"):
         average_scorers([str(tiny_scorer)], tmp_path / "out")
-    with pytest.raises(ValueError, match="one weight above 0 for each of the 2 checkpoints"):
+    with pytest.raises(ValueError, match="one finite weight above 0 for each of the 2 checkpoints"):
         average_scorers([str(tiny_scorer)] * 2, tmp_path / "out", [1, 0])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from safetensors.torch import load_file
 
+from bleurt_repro import BleurtScorer
+from bleurt_repro.training.finetune import FinetuningArguments
+from bleurt_repro.training.pretrain import PretrainingArguments
 from bleurt_repro.training.run import RunArguments, check_output, last_checkpoint
 from tests.conftest import make_tiny_scorer
 from tests.tiny_training import finetune, options
@@ -34,6 +40,29 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
     monkeypatch.setattr(RunArguments, "world_size", 3)
     with pytest.raises(ValueError, match="global_batch_size 32 cannot be shared by 3 processes"):
         RunArguments(output_dir=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"global_batch_size": 0},
+            "global_batch_size and per_device_train_batch_size must be at least 1, found 0 and 32",
+        ),
+        ({"num_train_epochs": 0, "max_steps": -1}, "max_steps -1 with num_train_epochs 0 makes no step"),
+        ({"max_steps": 0}, "max_steps 0 with num_train_epochs 3 makes no step"),
+        ({"metric_for_best_model": "foo"}, "metric_for_best_model must be one of .*, found 'foo'"),
+        ({"report_to": ["nobody"]}, "--report_to nobody is unknown; there are .*wandb"),
+        ({"report_to": ["wandb"]}, "--report_to wandb needs a package that is not installed: pip install wandb"),
+        ({"deepspeed": "ds.json"}, "--deepspeed needs the package deepspeed, which is not installed"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [FinetuningArguments, PretrainingArguments])
+def test_settings_that_cannot_work_are_refused_before_anything_is_read(tmp_path, arguments, settings, message):
+    if settings.get("report_to") == ["wandb"] and importlib.util.find_spec("wandb"):
+        pytest.skip("wandb is installed")
+    with pytest.raises(ValueError, match=message):
+        arguments(output_dir=str(tmp_path), **settings)
 
 
 def test_a_half_written_checkpoint_is_passed_over(tmp_path):
@@ -90,6 +119,77 @@ def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tm
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["steps"] == steps
     assert whole == {name: (tmp_path / "out" / name).read_bytes() for name in whole}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"--learning_rate": "2e-3"}, "learning_rate was 0.001 and is 0.002"),
+        ({"--seed": "7"}, "seed was 42 and is 7"),
+        ({"--loss": "ranking"}, "loss was regression and is ranking"),
+        ({"--model": "other"}, "model was tiny, [0-9a-f]{12} and is other, [0-9a-f]{12}"),
+        ({"--train_file": "validation.jsonl"}, "train_file was train.jsonl and is validation.jsonl"),
+        ({}, r"data train.jsonl was [0-9a-f]{12} and is [0-9a-f]{12}\."),
+    ],
+    ids=["rate", "seed", "loss", "model", "file", "content"],
+)
+def test_a_run_is_resumed_with_what_it_began_with_only(ratings, tiny_scorer, tmp_path, changes, named):
+    few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2", "--model": str(tiny_scorer)}
+    finetune(options(few, ratings))
+    before = (tmp_path / "out" / "results.json").read_bytes()
+    if "--model" in changes:
+        changes = {"--model": str(make_tiny_scorer(tmp_path / "other", spread=0.1))}
+    if "--train_file" in changes:
+        changes = {"--train_file": str(tmp_path / "validation.jsonl")}
+    if not changes:
+        (tmp_path / "train.jsonl").write_text((tmp_path / "train.jsonl").read_text().replace("cat", "dog"))
+    with pytest.raises(ValueError, match=f"holds a run that began with other settings: .*{named}"):
+        finetune(options({**few, **ratings, **changes, "--resume": "true"}))
+    assert (tmp_path / "out" / "results.json").read_bytes() == before
+
+
+def test_one_run_at_a_time_in_a_folder(ratings, tiny_scorer, tmp_path):
+    words = options({"--model": str(tiny_scorer)}, ratings, STEPS)
+    (tmp_path / "out").mkdir()
+    with FileLock(tmp_path / "out" / ".lock"), pytest.raises(ValueError, match="another process trains in"):
+        finetune(words)
+    assert [path.name for path in (tmp_path / "out").iterdir()] in ([".lock"], [])
+
+
+def test_the_folder_of_the_model_is_no_place_for_what_is_made_of_it(ratings, tmp_path):
+    start = make_tiny_scorer(tmp_path / "start")
+    before = {path.name: path.read_bytes() for path in start.iterdir()}
+    with pytest.raises(ValueError, match="start is the input"):
+        finetune(options({"--model": str(start)}, {**ratings, "--output_dir": str(start)}, STEPS))
+    assert {path.name: path.read_bytes() for path in start.iterdir()} == before
+
+
+@pytest.mark.parametrize("failing", ["save", "curves", "result"])
+def test_what_fails_at_the_end_leaves_the_checkpoint_that_was_there(
+    ratings, tiny_scorer, tmp_path, monkeypatch, failing
+):
+    few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2"}
+    other, out = make_tiny_scorer(tmp_path / "other", spread=0.1), shutil.copytree(tiny_scorer, tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt  # as a kill does, at any of the three writes
+
+    if failing == "save":
+        monkeypatch.setattr("bleurt_repro.metric.loading.save.write_checksums", fail)
+    elif failing == "curves":
+        monkeypatch.setattr("bleurt_repro.training.run.draw_curves", fail)
+    else:
+        monkeypatch.setattr("bleurt_repro.training.results.Result.write", fail)
+    words = options({"--model": str(other)}, ratings, few)
+    with pytest.raises(KeyboardInterrupt):
+        finetune(words)
+    assert before.items() <= {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}.items()
+    assert BleurtScorer(str(out)).signature == BleurtScorer(str(tiny_scorer)).signature.replace(":tiny|", ":out|")
+    monkeypatch.undo()
+    finetune([*words, "--resume", "true"])
+    assert before["model.safetensors"] != (out / "model.safetensors").read_bytes()
+    assert not list(tmp_path.glob(".*.tmp")) and not list(out.glob(".*.tmp"))
 
 
 def losses(folder: Path) -> list[float]:

@@ -5,25 +5,31 @@ r"""RoBLEURT's five tables as far as the data allow: sources, combination, encod
 
 DATA has the ratings to train and to validate on, with sources, as `bleurt-repro data wmt` or `data ratings` writes them.
 OUT gets results.json and, drawn from it alone, tables.md and the report of all rows. Each model and its scores are a
-cell: a killed run goes on. The paper measures daRR on WMT 2020; here it is whatever the test ratings allow.
-
-RoBLEURT's five tables, drawn from results alone.
+cell: a killed run resumes. The paper measures daRR on WMT 2020; here it is whatever the test ratings allow.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bleurt_repro.metric.statistics import standardise
 from bleurt_repro.training.denoise import METHODS, SHARE
-from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
-from bleurt_repro.training.experiments.report import draw_table
+from bleurt_repro.training.experiments.options import (
+    CELLS,
+    Cells,
+    MetricOptions,
+    ModelOptions,
+    command,
+    read_options,
+)
+from bleurt_repro.training.experiments.report import draw_averages, draw_comparisons, draw_table, write_report
+from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     import pandas
@@ -32,6 +38,11 @@ if TYPE_CHECKING:
     from bleurt_repro.training.experiments.metric_rows import Row, Texts
     from bleurt_repro.training.experiments.trained_models import FineTuning
 
+SRC, NOSRC = "RoBLEURT-Src", "RoBLEURT-NoSrc"
+LAYOUT_OF = {SRC: "robleurt-src", NOSRC: "robleurt-nosrc"}
+BOTH = "RoBLEURT"
+# Rows of the paper's table 5, by what is done with noisy ratings.
+NOISE = {"mark": "full set", "remove": "noisy removed", "rescore": "noisy re-scored"}
 TITLES = {
     "1": "Table 1: beside other metrics",
     "2": "Table 2: without sources, with sources, combined",
@@ -39,36 +50,6 @@ TITLES = {
     "4": "Table 4: without and with pre-training",
     "5": "Table 5: what is done with noisy ratings",
 }
-
-
-def draw_tables(results: Mapping[str, Any]) -> str:
-    """Draw each of the paper's tables that has two rows or more, and the figures beside them.
-
-    Args:
-        results: of the experiment.
-    """
-    rows = {row["name"]: row for row in results["rows"]}
-    parts = []
-    for number, names in results["tables"].items():
-        own = {**results, "rows": [rows[name] for name in names], "published": []}
-        parts += [f"## {TITLES[number]}\n", draw_table(own)]
-    noise, spread = results["denoising"], results["uncertainty"]
-    parts.append(f"## Noise, by {noise['judges']} judges\n")
-    parts += [
-        f"- {year}: {found['noisy']} of {found['ratings']} ratings\n" for year, found in noise["by_year"].items()
-    ]
-    parts.append(
-        f"\n## Uncertainty\n\nThe spread of {spread['members']} members and the absolute error of their mean: "
-        f"Pearson r {spread['pearson_r']:.3f}, Spearman rho {spread['spearman_rho']:.3f}.\n"
-    )
-    return "\n".join(parts)
-
-
-SRC, NOSRC = "RoBLEURT-Src", "RoBLEURT-NoSrc"
-LAYOUT_OF = {SRC: "robleurt-src", NOSRC: "robleurt-nosrc"}
-BOTH = "RoBLEURT"
-# Rows of the paper's tables 5, by what is done with noisy ratings.
-NOISE = {"mark": "full set", "remove": "noisy removed", "rescore": "noisy re-scored"}
 
 
 @dataclass
@@ -105,6 +86,74 @@ class RobleurtOptions:
             raise ValueError(f"portions must be 2 or more, found {self.portions}")
 
 
+def main(words: Sequence[str]) -> Result:
+    """Run the experiment as the module's docstring says."""
+    return run_robleurt(*read_options((RobleurtOptions, MetricOptions, ModelOptions), words))
+
+
+def run_robleurt(options: RobleurtOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
+    """Train and measure the rows of all tables, and write and return the results.
+
+    Args:
+        options: which ratings and encoders, and what is done with noisy ratings.
+        metrics: which other metrics are measured.
+        models: the encoder with sources, and how models are fine-tuned.
+
+    Raises:
+        FileNotFoundError: if the data are not there.
+        ValueError: if no encoder is named, or ratings have no sources.
+    """
+    from bleurt_repro.training.experiments.measure import data_record, judge
+    from bleurt_repro.training.experiments.metric_rows import signatures
+    from bleurt_repro.training.experiments.trained_models import FineTuning
+
+    if not models.encoder:
+        raise ValueError("name an --encoder: what RoBLEURT-Src is trained from")
+    files, tables = _read(options)
+    cells = Cells(Path(options.output) / CELLS)
+    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
+    work = _Run(options, models, training, tables, _joined(tables["test"], tables["validation"]))
+    rows, members, sections = _rows(work, metrics, cells)
+    result = Result(
+        kind="robleurt",
+        command=command("robleurt", (options, metrics, models)),
+        seed=metrics.seed,
+        signatures=signatures(rows),
+        data={name: data_record(path, len(tables[name])) for name, path in files.items()},
+        figures={
+            "title": "RoBLEURT",
+            "by": "lp",
+            **judge(rows, _samples(tables["test"], options.min_difference), metrics),
+            "tables": sections,
+            "denoising": _denoising(work),
+            "uncertainty": _uncertainty(members, tables),
+        },
+    )
+    texts = {"table.md": draw_table(result), "comparisons.md": draw_comparisons(result)}
+    write_report(
+        options.output, result, {**texts, "tables.md": draw_tables(result)}, {"robleurt": draw_averages(result)}
+    )
+    return result
+
+
+def _read(options: RobleurtOptions) -> tuple[dict[str, Path], dict[str, pandas.DataFrame]]:
+    """Read the three files of ratings.
+
+    Raises:
+        ValueError: if ratings have no sources.
+    """
+    from bleurt_repro.training.experiments.measure import read_ratings
+    from bleurt_repro.training.experiments.wmt import data_file
+
+    files = {name: data_file(options.data, name) for name in ("train", "validation")}
+    files["test"] = Path(options.test) if options.test else data_file(options.data, "test")
+    tables = {name: read_ratings(path, "lp") for name, path in files.items()}
+    for name, table in tables.items():
+        if missing := int(table["source"].isna().sum()):
+            raise ValueError(f"{files[name]}: {missing} of {len(table)} ratings have no source, which {SRC} reads")
+    return files, tables
+
+
 @dataclass
 class _Run:
     """What all rows of one run share."""
@@ -129,10 +178,10 @@ class _Run:
             name, start, lambda _: data(), self.texts, {"noise": NOISE[noise]}, self.reading(setting)
         )
 
-    def reading(self, setting: str) -> tuple[str, ...]:
-        """Give the options of fine-tuning that say what is read."""
+    def reading(self, setting: str) -> dict[str, Any]:
+        """Return the settings of fine-tuning that say what is read."""
         tokens = {SRC: self.options.tokens_src, NOSRC: self.options.tokens_nosrc}[setting]
-        return ("--layout", LAYOUT_OF[setting], *(("--max_length", str(tokens)) if tokens else ()))
+        return {"layout": LAYOUT_OF[setting], **({"max_length": tokens} if tokens else {})}
 
     def files(self, noise: str) -> tuple[Path, Path]:
         """Write the training ratings as denoised, and those to validate on."""
@@ -140,29 +189,24 @@ class _Run:
         from bleurt_repro.training.experiments.trained_models import write_ratings
 
         rows = _records(self.tables["train"])
-        done = denoise(
-            rows, self.judges(), share=self.options.noisy_share, method=noise, years=self.options.noisy_years
-        )
+        done = denoise(rows, self.judges, share=self.options.noisy_share, method=noise, years=self.options.noisy_years)
         folder = Path(self.options.output) / "data"
         train = write_ratings(folder / f"train-{noise}.jsonl", done.rows)
         return train, write_ratings(folder / "validation.jsonl", _records(self.tables["validation"]))
 
+    @cached_property
     def judges(self) -> list[Any]:
-        """Score the training ratings with models of both settings, each trained without a portion of them."""
-        from bleurt_repro.training.experiments.rating_tables import rating_texts
+        """Scores of the training ratings by models of both settings, each trained without a portion of them."""
+        from bleurt_repro.training.experiments.measure import rating_texts
 
-        if not hasattr(self, "_judges"):
-            texts = rating_texts(self.tables["train"])
-            self._judges = [
-                self._judge(setting, portion, texts)
-                for setting in (SRC, NOSRC)
-                for portion in range(self.options.portions)
-            ]
-        return self._judges
+        texts = rating_texts(self.tables["train"])
+        return [
+            self._judge(setting, portion, texts)
+            for setting in (SRC, NOSRC)
+            for portion in range(self.options.portions)
+        ]
 
     def _judge(self, setting: str, portion: int, texts: Texts) -> Any:
-        from dataclasses import replace
-
         from bleurt_repro.training.experiments.trained_models import write_ratings
 
         folder = Path(self.options.output) / "data"
@@ -178,61 +222,10 @@ class _Run:
         return training.row(name, self.start(setting), lambda _: files, texts, more=more).vectors[0]
 
 
-def main(words: Sequence[str]) -> dict[str, Any]:
-    """Run the experiment as the module's docstring says."""
-    return run(*read_options((RobleurtOptions, MetricOptions, ModelOptions), words))
-
-
-def run(options: RobleurtOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
-    """Run the experiment, and write and return the results.
-
-    Raises:
-        FileNotFoundError: if the data are not there.
-        ValueError: if no encoder is named, or ratings have no sources.
-    """
-    from bleurt_repro import __version__
-    from bleurt_repro.training.experiments.agreement import CELLS, write_report
-    from bleurt_repro.training.experiments.measure import data_record, judge
-    from bleurt_repro.training.experiments.options import Cells
-    from bleurt_repro.training.experiments.rating_tables import read_ratings
-    from bleurt_repro.training.experiments.trained_models import FineTuning
-    from bleurt_repro.training.experiments.wmt import data_file
-
-    if not models.encoder:
-        raise ValueError("name an --encoder: what RoBLEURT-Src is trained from")
-    files = {name: data_file(options.data, name) for name in ("train", "validation")}
-    files["test"] = Path(options.test) if options.test else data_file(options.data, "test")
-    tables = {name: read_ratings(path, "lp") for name, path in files.items()}
-    for name, table in tables.items():
-        if missing := int(table["source"].isna().sum()):
-            raise ValueError(f"{files[name]}: {missing} of {len(table)} ratings have no source, which {SRC} reads")
-    cells = Cells(Path(options.output) / CELLS)
-    texts = _joined(tables["test"], tables["validation"])
-    work = _Run(
-        options, models, FineTuning(Path(options.output), cells, models, metrics.scorer_options), tables, texts
-    )
-    rows, members, sections = _rows(work, metrics, cells)
-    results = {
-        "experiment": "robleurt",
-        "title": "RoBLEURT",
-        "command": command("robleurt", (options, metrics, models)),
-        "data": {name: data_record(path, len(tables[name])) for name, path in files.items()},
-        "by": "lp",
-        "version": __version__,
-        **judge(rows, _samples(tables["test"], options.min_difference), metrics.resamples, metrics.seed),
-        "tables": sections,
-        "denoising": _denoising(work),
-        "uncertainty": _uncertainty(members, tables),
-    }
-    write_report(Path(options.output), results)
-    _write_tables(Path(options.output), results)
-    return results
-
-
 def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np.ndarray, dict[str, list[str]]]:
-    """Give the rows on the test ratings, all members' scores on test and validation, and which rows each table has."""
+    """Return the rows on the test ratings, all members' scores on test and validation, and which rows each table has."""
+    from bleurt_repro.training.experiments.measure import rating_texts
     from bleurt_repro.training.experiments.metric_rows import Row, all_rows
-    from bleurt_repro.training.experiments.rating_tables import rating_texts
 
     noise, size = work.options.noise, len(work.tables["test"])
     own = {setting: work.row(setting, setting, work.start(setting), noise) for setting in (NOSRC, SRC)}
@@ -268,7 +261,8 @@ def _combined(rows: Sequence[Row], validation: pandas.DataFrame) -> Row:
     from bleurt_repro.training.combine import tune_weights
     from bleurt_repro.training.experiments.metric_rows import Row
 
-    vectors = _standardised(np.array([vector for row in rows for vector in row.vectors]), len(validation))
+    scores = np.array([vector for row in rows for vector in row.vectors])
+    vectors = standardise(scores, by=scores[:, -len(validation) :])
     weights = tune_weights(vectors[:, -len(validation) :], validation["score"].to_numpy(float))
     signature = " + ".join(f"{weight:.4f} x ({row.signature})" for row, weight in _weighted(rows, weights))
     return Row(BOTH, "model", [weights @ vectors], signature, {"weights": weights.tolist()})
@@ -279,18 +273,12 @@ def _weighted(rows: Sequence[Row], weights: np.ndarray) -> list[tuple[Row, float
     return list(zip(owners, weights.tolist(), strict=True))
 
 
-def _standardised(vectors: np.ndarray, validation: int) -> np.ndarray:
-    """Standardise each model's scores by those of the validation ratings, which stand last."""
-    known = vectors[:, -validation:]
-    return (vectors - known.mean(axis=1, keepdims=True)) / known.std(axis=1, keepdims=True)
-
-
 def _uncertainty(members: np.ndarray, tables: dict[str, pandas.DataFrame]) -> dict[str, Any]:
-    """Say how the members' spread goes along with the error of their mean on the test ratings."""
+    """Correlate the members' spread with the error of their mean on the test ratings."""
     from bleurt_repro.metric.statistics import pearson_r, spearman_rho
-    from bleurt_repro.training.combine import standardise
 
-    scores = _standardised(members, len(tables["validation"]))[:, : len(tables["test"])]
+    by = members[:, -len(tables["validation"]) :]
+    scores = standardise(members, by)[:, : len(tables["test"])]
     spread = scores.std(axis=0)
     ratings = tables["test"]["score"].to_numpy(float)
     error = np.abs(standardise(scores.mean(axis=0)) - standardise(ratings))
@@ -303,14 +291,14 @@ def _denoising(work: _Run) -> dict[str, Any]:
 
     rows = _records(work.tables["train"])
     options = work.options
-    done = denoise(rows, work.judges(), share=options.noisy_share, method="mark", years=options.noisy_years)
-    return {"judges": len(work.judges()), "share": options.noisy_share, "by_year": done.by_year}
+    done = denoise(rows, work.judges, share=options.noisy_share, method="mark", years=options.noisy_years)
+    return {"judges": len(work.judges), "share": options.noisy_share, "by_year": done.by_year}
 
 
 def _joined(*tables: pandas.DataFrame) -> Texts:
     import pandas
 
-    from bleurt_repro.training.experiments.rating_tables import rating_texts
+    from bleurt_repro.training.experiments.measure import rating_texts
 
     return rating_texts(pandas.concat(tables, ignore_index=True))
 
@@ -324,13 +312,30 @@ def _records(table: pandas.DataFrame) -> list[dict[str, Any]]:
 
 def _samples(table: pandas.DataFrame, min_difference: float) -> list[Sample]:
     """Kendall tau of all ratings and, where raw scores lie far enough apart, daRR."""
-    from bleurt_repro.training.experiments.rating_tables import rating_samples, raw_score_samples
+    from bleurt_repro.training.experiments.measure import rating_samples, raw_score_samples
 
     ranks = raw_score_samples(table, "lp", min_difference) if table["raw_score"].notna().all() else []
     return [*rating_samples(table, "lp", ("kendall_tau",)), *ranks]
 
 
-def _write_tables(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.files.writing import write_text
+def draw_tables(results: Mapping[str, Any]) -> str:
+    """Draw each of the paper's tables that has two rows or more, and the figures beside them.
 
-    write_text(folder / "tables.md", draw_tables(json.loads(json.dumps(results))))
+    Args:
+        results: of the experiment.
+    """
+    rows = {row["name"]: row for row in results["rows"]}
+    parts = []
+    for number, names in results["tables"].items():
+        own = {**results, "rows": [rows[name] for name in names], "published": []}
+        parts += [f"## {TITLES[number]}\n", draw_table(own)]
+    noise, spread = results["denoising"], results["uncertainty"]
+    parts.append(f"## Noise, by {noise['judges']} judges\n")
+    parts += [
+        f"- {year}: {found['noisy']} of {found['ratings']} ratings\n" for year, found in noise["by_year"].items()
+    ]
+    parts.append(
+        f"\n## Uncertainty\n\nThe spread of {spread['members']} members and the absolute error of their mean: "
+        f"Pearson r {spread['pearson_r']:.3f}, Spearman rho {spread['spearman_rho']:.3f}.\n"
+    )
+    return "\n".join(parts)

@@ -1,18 +1,14 @@
-"""Batches of sentence pairs: drawn by weight, of similar length, as many as fit a budget of tokens.
+"""What a translator is trained on: parallel text, the vocabulary and first vectors made of it, and its batches.
 
-Read sentence pairs, keep held-out sentences out of training, and decide how often each pair is trained on.
+In the order in which the translator's script uses them:
 
-A vocabulary for a translator: SentencePiece pieces shared by all languages, and a tag for each target language.
-
-The tags, such as `>>fr<<`, and the files are those of the Marian models on the Hub
-(https://huggingface.co/docs/transformers/model_doc/marian#multilingual-models).
-
-Embeddings in which a word lies near its translations, from parallel text alone, to begin a translator with.
-
-Pieces that stand in the same sentence pairs get similar vectors: latent semantic indexing of bilingual documents (Dumais
-et al., 1997, https://aaai.org/papers/0003-ss97-05-003-automatic-cross-language-retrieval-using-latent-semantic-indexing/).
-A translator with one embedding matrix for both sides then has to learn only where to look, since writing what it sees is
-nearly right; from random embeddings it takes many times as many steps until it looks at its source at all.
+- `read_parallel_text` keeps the sentences of test pairs out of training; `sampling_weights` sets how often a pair is drawn.
+- `train_vocabulary` makes SentencePiece pieces that all languages share, and a tag for each target language, such as
+  `>>fr<<`. Tags and files are those of the Marian models on the Hub
+  (https://huggingface.co/docs/transformers/model_doc/marian#multilingual-models).
+- `bilingual_vectors` makes embeddings in which a word lies near its translations, from parallel text alone.
+- `make_examples` encodes pairs in both directions; `Batches` draws them by weight, of similar length, as many as fit a
+  budget of tokens.
 """
 
 from __future__ import annotations
@@ -36,6 +32,10 @@ from bleurt_repro.metric.forward.pairs import batches_by_tokens
 COLUMNS = ("source", "split", "english", "target")
 TEST, DEV = "test", "dev"
 WORD = re.compile(r"\w+")
+EOS, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
+SPM_FILES = ("source.spm", "target.spm")
+JOINED = (2, 4)  # how many pairs make one long example
+IGNORED = -100  # label of padding
 
 
 class SentencePair(NamedTuple):
@@ -102,7 +102,7 @@ def read_parallel_text(files: Mapping[str, str]) -> ParallelText:
 
 
 def sentence_keys(pair: SentencePair) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Give what sentences are compared by, each with its language: letters and digits, regardless of case."""
+    """Return what sentences are compared by, each with its language: letters and digits, regardless of case."""
     return ("en", _letters(pair.english)), (pair.language, _letters(pair.target))
 
 
@@ -112,7 +112,7 @@ def sampling_weights(
     word_weights: Mapping[str, float],
     length_power: float,
 ) -> np.ndarray:
-    """Give how often each pair is drawn in a pass, on average and relative to the others.
+    """Compute how often each pair is drawn in a pass, on average and relative to the others.
 
     Args:
         pairs: sentence pairs.
@@ -148,12 +148,8 @@ def _letters(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-EOS, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
-SPM_FILES = ("source.spm", "target.spm")
-
-
 def tag(language: str) -> str:
-    """Give the token that asks for a translation into a language."""
+    """Return the token that asks for a translation into a language."""
     return f">>{language}<<"
 
 
@@ -207,12 +203,10 @@ def train_vocabulary(texts: Iterable[str], languages: Sequence[str], size: int, 
 
 
 def encode_texts(texts: Sequence[str], tokenizer: MarianTokenizer) -> list[Any]:
-    """Give each text's ids, without tag and end of sentence, much faster than the tokenizer does.
+    """Encode texts without tag and end of sentence, much faster than the tokenizer does.
 
     In the vocabulary that `train_vocabulary` makes, a piece's id is SentencePiece's own.
     """
-    import numpy as np
-
     encoded = tokenizer.spm_source.encode(list(texts), num_threads=-1)
     return [np.asarray(ids, dtype=np.int32) for ids in encoded]
 
@@ -220,7 +214,13 @@ def encode_texts(texts: Sequence[str], tokenizer: MarianTokenizer) -> list[Any]:
 def bilingual_vectors(
     sentences: Sequence[np.ndarray], translations: Sequence[np.ndarray], size: int, width: int
 ) -> np.ndarray:
-    """Give a vector for each piece of a shared vocabulary.
+    """Compute a vector for each piece of a shared vocabulary.
+
+    Pieces that stand in the same sentence pairs get similar vectors: latent semantic indexing of bilingual documents
+    (Dumais et al., 1997,
+    https://aaai.org/papers/0003-ss97-05-003-automatic-cross-language-retrieval-using-latent-semantic-indexing/). A
+    translator with one embedding matrix for both sides then has to learn only where to look, since writing what it sees
+    is nearly right; from random embeddings it takes many times as many steps until it looks at its source at all.
 
     Args:
         sentences, translations: token ids of the two sides of each pair.
@@ -250,11 +250,6 @@ def bilingual_vectors(
     random = np.random.default_rng(0).normal(size=found.shape)
     found = np.where(lengths > 1e-6, found, random)
     return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
-
-
-IGNORED = -100
-# How many pairs make one long example.
-JOINED = (2, 4)
 
 
 @dataclass
@@ -365,11 +360,11 @@ class Batches(torch.utils.data.Dataset):
         self.drawn = Counter(examples.origins[i] for batch in self._batches for i in batch)
 
     def __len__(self) -> int:
-        """Give the number of batches."""
+        """Return the number of batches."""
         return len(self._batches)
 
     def __getitem__(self, index: int) -> list[tuple[list[int], list[int]]]:
-        """Give a batch: source with its tag, and target, of each example."""
+        """Return a batch: source with its tag, and target, of each example."""
         of = self.examples
         return [([of.tags[i], *of.sources[i].tolist()], of.targets[i].tolist()) for i in self._batches[index]]
 
@@ -386,7 +381,7 @@ class BatchCollator:
         self.pad, self.start = pad, start
 
     def __call__(self, items: list[list[tuple[list[int], list[int]]]]) -> dict[str, torch.Tensor]:
-        """Give the model's inputs and labels, (pairs, tokens)."""
+        """Return the model's inputs and labels, (pairs, tokens)."""
         pairs = [pair for item in items for pair in item]
         sources = _pad([source for source, _ in pairs], self.pad)
         labels = _pad([target for _, target in pairs], IGNORED)

@@ -11,8 +11,8 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run
-from bleurt_repro.metric.ensemble_scorer import EnsembleScorer
-from bleurt_repro.training.combine import make_ensemble, standardise, tune_weights
+from bleurt_repro.metric.statistics import standardise
+from bleurt_repro.training.combine import make_ensemble, tune_weights
 from tests.conftest import make_tiny_scorer
 
 REFERENCES = ["the cat sat", "it rains", "hi there", "stock prices fell", "good dog"]
@@ -62,7 +62,7 @@ def expected(folder):
 def test_scores_and_spread(ensemble):
     scorer = BleurtScorer(str(ensemble))
     scores, std = scorer.score(references=REFERENCES, candidates=CANDIDATES, return_std=True)
-    assert isinstance(scorer, EnsembleScorer)
+    assert (type(scorer), len(scorer.members), scorer.gives_std) == (BleurtScorer, 3, True)
     assert scores == pytest.approx(expected(ensemble)[0], abs=1e-5)
     assert std == pytest.approx(expected(ensemble)[1], abs=1e-5)
     assert scorer.score(references=REFERENCES, candidates=CANDIDATES) == scores
@@ -223,8 +223,8 @@ def test_an_ensemble_that_cannot_be_opened(ensemble, tmp_path, change, message):
         ([0], {}, "at least two different checkpoints, found"),
         ([0, 0], {}, "at least two different checkpoints"),
         ([0, "ensemble"], {}, "is an ensemble: members are single checkpoints"),
-        ([0, 1], {"weights": [1]}, "one weight of 0 or more for each of the 2 members"),
-        ([0, 1], {"weights": [1, -1]}, "one weight of 0 or more"),
+        ([0, 1], {"weights": [1]}, "one finite weight of 0 or more for each of the 2 members"),
+        ([0, 1], {"weights": [1, -1]}, "one finite weight of 0 or more"),
     ],
 )
 def test_an_ensemble_that_cannot_be_made(members, ensemble, validation, tmp_path, names, options, message):
