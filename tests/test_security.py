@@ -159,16 +159,19 @@ def test_a_card_evaluates_nothing_that_it_shows(tmp_path):
     assert r"\| <script>" in row and row.endswith("|")
 
 
-def test_the_page_shows_cards_of_checkpoints_without_their_html(tiny_scorer):
+def test_the_page_shows_cards_of_checkpoints_without_what_runs_or_fetches(tiny_scorer, tmp_path):
     import gradio as gr
 
     from bleurt_repro import BleurtScorer
     from bleurt_repro.metric.demo.page import build_about_tab
 
+    folder = shutil.copytree(tiny_scorer, tmp_path / "checkpoint")
+    (folder / "README.md").write_text(f"# name\n\nWhat it is. {MISCHIEF}\n\n<form action=https://x.org></form>\n")
     with gr.Blocks() as page:
-        build_about_tab(BleurtScorer(str(tiny_scorer), device="cpu"))
-    shown = [block for block in page.blocks.values() if isinstance(block, gr.Markdown)]
-    assert shown and all(block.sanitize_html for block in shown)
+        build_about_tab(BleurtScorer(str(folder), device="cpu"))
+    [card] = [block for block in page.blocks.values() if block.elem_id == "card"]
+    assert "What it is." in card.value and "<script" not in card.value and "<form" not in card.value
+    assert all(block.sanitize_html for block in page.blocks.values() if isinstance(block, gr.Markdown))
 
 
 def test_the_queue_of_the_demo_is_bounded(tiny_scorer):

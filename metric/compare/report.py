@@ -23,18 +23,25 @@ def comparison_json(comparison: Comparison) -> str:
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """Give a row a segment, those where the systems differ most first; no cell runs as a formula."""
+    """Write a row a segment, those where the systems differ most first; no cell runs as a formula.
+
+    Of two systems, a column holds the difference with its sign. The last column is the signature of the scores.
+    """
     names = [system.name for system in comparison.systems]
     several = max(len(segment.references) for segment in comparison.segments)
     header = ["segment", "spread", *(f"score of {name}" for name in names), *(f"sentBLEU of {name}" for name in names)]
     header += ["reference", *(f"reference {i}" for i in range(2, several + 1)), *names, "source"]
-    return csv_text(header, (_row(segment, several) for segment in comparison.segments))
+    header += [" - ".join(names)] if len(names) == 2 else []
+    signature = comparison.signatures["BLEURT"]
+    rows = ([*_row(segment, several), signature] for segment in comparison.segments)
+    return csv_text([*header, "signature"], rows)
 
 
 def _row(segment: Segment, several: int) -> list[object]:
     padding = [None] * (several - len(segment.references))
     figures = [segment.number, segment.spread, *segment.scores, *segment.sentbleu]
-    return [*figures, *segment.references, *padding, *segment.candidates, segment.source]
+    signed = [segment.scores[0] - segment.scores[1]] if len(segment.scores) == 2 else []
+    return [*figures, *segment.references, *padding, *segment.candidates, segment.source, *signed]
 
 
 def comparison_text(comparison: Comparison, show: int = 5) -> str:

@@ -1,12 +1,8 @@
-"""The tab for two systems: who is ahead and how surely, how the scores lie, and where they differ.
-
-Two plots of a comparison: how the scores lie, and which system is ahead in how many segments.
-
-The table of segments where two systems differ most: sorted by a click on a heading, words marked, text escaped.
-"""
+"""The tab for two systems: who is ahead and how surely, how the scores are distributed, and where they differ."""
 
 from __future__ import annotations
 
+import io
 import secrets
 from collections.abc import Callable, Sequence
 from html import escape
@@ -15,152 +11,22 @@ from typing import Any
 
 import gradio as gr
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, compare
-from bleurt_repro.metric.compare.report import write_comparison
+from bleurt_repro.metric.compare.report import comparison_csv, comparison_json
 from bleurt_repro.metric.demo.highlight import differences_html, signed, unsigned
+from bleurt_repro.metric.demo.live_results import connect, error_html, live_region, result_html
 from bleurt_repro.metric.demo.shared_scorer import ReportingScorer, SharedScorer
-from bleurt_repro.metric.demo.visitor_input import (
-    IN_WORDS,
-    check_comparison,
-    read_upload,
-    segments_of,
-    told_to_the_visitor,
-)
-from bleurt_repro.metric.files.reading import SUFFIXES
+from bleurt_repro.metric.demo.visitor_input import LIMITS, check_comparison, read_upload, segments_of
+from bleurt_repro.metric.files.texts import SUFFIXES
 from bleurt_repro.metric.inputs import check_references
 
-# Okabe and Ito's blue and vermilion, which the colour-blind tell apart: https://jfly.uni-koeln.de/color/
-FIRST_COLOUR, SECOND_COLOUR = "#0072B2", "#D55E00"
-SIZE = (5.2, 3.3)
-MOST_BINS = 30
-FEW = 60  # segments whose bars stand apart
-
-
-def distributions(names: tuple[str, str], scores: tuple[Sequence[float], Sequence[float]]) -> Figure:
-    """Draw the histograms of two systems' scores with their means.
-
-    Args:
-        names: of the systems.
-        scores: of each, one a segment.
-    """
-    figure, axes = _axes()
-    bins = np.histogram_bin_edges(np.concatenate(scores), bins=min(MOST_BINS, max(5, len(scores[0]) // 4))).tolist()
-    for name, own, colour, line in zip(names, scores, (FIRST_COLOUR, SECOND_COLOUR), ("-", "--"), strict=True):
-        mean = float(np.mean(own))
-        axes.hist(own, bins, histtype="stepfilled", color=colour, alpha=0.25)
-        axes.hist(own, bins, histtype="step", color=colour, linestyle=line)
-        axes.axvline(mean, color=colour, linestyle=line, linewidth=2, label=f"{name}, mean {unsigned(mean)}")
-    axes.set(xlabel="BLEURT score", ylabel="segments")
-    axes.set_title("How the scores lie", loc="left", fontsize=11)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(figure)
-    return figure
-
-
-def differences(names: tuple[str, str], scores: tuple[Sequence[float], Sequence[float]]) -> Figure:
-    """Draw the difference of two systems in every segment, largest first.
-
-    Args:
-        names: of the systems.
-        scores: of each, one a segment.
-    """
-    figure, axes = _axes()
-    gaps = np.sort(np.subtract(*scores))[::-1]
-    places = np.arange(1, len(gaps) + 1)
-    for name, ahead, colour in zip(names, (gaps > 0, gaps < 0), (FIRST_COLOUR, SECOND_COLOUR), strict=True):
-        share = f"{name} higher in {np.count_nonzero(ahead)}"
-        axes.bar(
-            places[ahead], gaps[ahead], width=0.9 if len(gaps) < FEW else 1.0, color=colour, label=share, linewidth=0
-        )
-    axes.axhline(0, color="#444444", linewidth=0.8)
-    axes.set(xlabel="segments, by difference", ylabel=f"score of {names[0]} \N{MINUS SIGN} score of {names[1]}")
-    axes.set_title("Who is ahead, segment by segment", loc="left", fontsize=11)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(figure)
-    return figure
-
-
-def _axes() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=SIZE, layout="constrained", dpi=160)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _legend(figure: Figure) -> None:
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=10)
-
-
-# Rows on the page; the downloads have all.
-ROWS = 100
-# Sorts the rows by a column's numbers, largest first and then smallest first. The listener stays when the table changes.
-SORT = """
-element.addEventListener("click", (event) => {
-  const heading = event.target.closest("th:has(button)");
-  if (!heading || !event.target.closest("button")) return;
-  const order = heading.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
-  const sign = order === "descending" ? -1 : 1;
-  const value = (row) => Number(row.cells[heading.cellIndex].dataset.value);
-  const body = heading.closest("table").tBodies[0];
-  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
-  heading.setAttribute("aria-sort", order);
-  body.append(...[...body.rows].sort((a, b) => sign * (value(a) - value(b))));
-});
-"""
-
-
-def segment_table(comparison: Comparison, names: tuple[str, str]) -> str:
-    """Show the segments of two systems, largest difference first.
-
-    Args:
-        comparison: of the two.
-        names: what the page calls them.
-    """
-    first, second = map(escape, names)
-    headings = ("#", f"{first} \N{MINUS SIGN} {second}", first, second)
-    head = "".join(f'<th scope="col"><button type="button">{heading}</button></th>' for heading in headings)
-    rows = "".join(_row(segment, names) for segment in comparison.segments[:ROWS])
-    shown = min(ROWS, len(comparison.segments))
-    return (
-        f'<table class="segments"><caption>Where they differ most: {shown:,} of {len(comparison.segments):,} segments. '
-        "<mark>Marked</mark> words are not in the reference at that place. A heading sorts.</caption>"
-        f'<thead><tr>{head}<th scope="col">texts</th></tr></thead><tbody>{rows}</tbody></table>'
-    )
-
-
-def _row(segment: Segment, names: Sequence[str]) -> str:
-    first, second = segment.scores
-    difference = first - second
-    ahead = "first" if difference > 0 else "second" if difference < 0 else ""
-    cells = (
-        _number(segment.number, str(segment.number)),
-        _number(difference, signed(difference), ahead),
-        _number(first, unsigned(first)),
-        _number(second, unsigned(second)),
-    )
-    return f"<tr>{''.join(cells)}<td>{_texts(segment, names)}</td></tr>"
-
-
-def _number(value: float, shown: str, kind: str = "") -> str:
-    return f'<td class="number {kind}" data-value="{value!r}"><span>{shown}</span></td>'
-
-
-def _texts(segment: Segment, names: Sequence[str]) -> str:
-    lines = [("Source", escape(segment.source))] if segment.source is not None else []
-    lines += [("Reference", escape(text)) for text in segment.references]
-    for name, text in zip(names, segment.candidates, strict=True):
-        lines.append((escape(name), differences_html(segment.references, text)))
-    return "".join(f"<div><i>{name}</i> {text}</div>" for name, text in lines)
-
-
 NAMES = ("A", "B")
-# Below this p, a difference is shown without the remark that it may be chance. p is one-sided, and the data choose the
-# side: this is the level at which the 95 % interval of the difference leaves 0 out.
-SIGNIFICANT = 0.025
 BOXES = [("Reference", "references"), ("System A", "candidates"), ("System B", "candidates")]
 SOURCE_BOX = ("Source", "sources")
 ELEMENTS = {
@@ -210,96 +76,288 @@ def compare_two(
     return compare(ReportingScorer(shared, report), references, systems, sources)
 
 
+# The verdict.
+
+# Fewer segments are not tested: their bootstrap says little about other segments.
+FEWEST_TESTED = 20
+# Below this p, a difference is shown without the remark that it may be chance. p is one-sided, and the data choose the
+# side: this is the level at which the 95 % interval of the difference leaves 0 out.
+SIGNIFICANT = 0.025
+
+
 def verdict_html(comparison: Comparison) -> str:
-    """Say who is ahead, with the figures of both systems and of their difference."""
+    """Show who is ahead, with the figures of both systems and of their difference."""
     [test] = comparison.tests
+    tested = len(comparison.segments) >= FEWEST_TESTED
+    head = ("system", "BLEURT", f"{comparison.confidence:.0%} interval", "sentBLEU", "BLEU", "chrF", "ahead in")
     rows = "".join(
-        f"<tr><td>{system.name}</td><td>{unsigned(system.mean)}</td>"
-        f"<td>{_bounds(system.low, system.high)}</td><td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}</td>"
-        f"<td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
+        f'<tr><th scope="row">{system.name}</th><td>{unsigned(system.mean)}</td>'
+        f"<td>{_bounds(system.low, system.high) if tested else _NONE}</td>"
+        f"<td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}</td><td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
         for system, wins in zip(comparison.systems, (test.wins, test.losses), strict=True)
     )
-    head = "".join(
-        f"<th>{name}</th>"
-        for name in (
-            "system",
-            "BLEURT",
-            f"{comparison.confidence:.0%} interval",
-            "sentBLEU",
-            "BLEU",
-            "chrF",
-            "ahead in",
-        )
-    )
-    cut = sum(system.truncated for system in comparison.systems)
-    warned = f'<p class="note warned">{cut} pairs were longer than the checkpoint reads.</p>' if cut else ""
+    headings = "".join(f'<th scope="col">{name}</th>' for name in head)
     signatures = "<br>".join(escape(f"{name}: {value}") for name, value in comparison.signatures.items())
-    return (
-        f'<p class="verdict">{_verdict(comparison)}</p>'
-        f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{warned}'
-        f"<details><summary>How these figures are computed</summary>"
-        f'<p class="note">p and intervals: {escape(comparison.convention)}; {comparison.resamples:,} resamples.</p>'
-        f'<p class="note signature">{signatures}</p></details>'
+    return result_html(
+        "compare",
+        f'<p class="verdict">{verdict(comparison)}</p>',
+        f'<div class="figures" tabindex="0" role="region" aria-label="Figures of both systems">'
+        f"<table><thead><tr>{headings}</tr></thead><tbody>{rows}</tbody></table></div>",
+        *(f'<p class="note warned">{escape(warning)}</p>' for warning in _warnings(comparison)),
+        "<details><summary>How these figures are computed</summary>",
+        f'<p class="note">p and intervals: {escape(comparison.convention)}; {comparison.resamples:,} resamples; from '
+        f"{FEWEST_TESTED} segments. Differences are A \N{MINUS SIGN} B.</p>",
+        f'<p class="note signature">{signatures}</p></details>',
     )
 
 
-def _verdict(comparison: Comparison) -> str:
+def verdict(comparison: Comparison) -> str:
+    """Return who is ahead, by how much and how surely, in a sentence of HTML."""
     [test] = comparison.tests
     if test.difference == 0:
         return "<b>A and B have the same mean.</b>"
     ahead = test.first if test.difference > 0 else test.second
     gap = f"{abs(test.difference):.2f}" if abs(test.difference) >= 0.005 else "less than 0.01"
-    if test.p_value is None or test.low is None or test.high is None:
-        return f"<b>{ahead} scores higher</b> by {gap}, in a single segment: no test is possible."
+    count = len(comparison.segments)
+    if test.p_value is None or test.low is None or test.high is None or count < FEWEST_TESTED:
+        segments = "1 segment" if count == 1 else f"{count} segments"
+        return f"<b>{ahead} is ahead by {gap}</b> on {segments}: too few to test, {FEWEST_TESTED} are needed."
     low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
     p_value = f"p = {test.p_value:.3f}" if test.p_value >= 0.001 else "p &lt; 0.001"
     sure = "" if test.p_value < SIGNIFICANT else " This may be chance."
     return f"<b>{ahead} is ahead by {gap}</b> ({_bounds(low, high)}; {p_value}).{sure}"
 
 
+_NONE = "\N{EN DASH}"
+
+
 def _bounds(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "\N{EN DASH}"
-    return f"{unsigned(low)} to {unsigned(high)}"
+    return _NONE if low is None or high is None else f"{unsigned(low)} to {unsigned(high)}"
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    cut = sum(system.truncated for system in comparison.systems)
+    return [f"{cut} pairs were longer than the checkpoint reads."] if cut else []
+
+
+# The plots.
+
+# Okabe and Ito's blue and vermilion, which the colour-blind tell apart: https://jfly.uni-koeln.de/color/
+COLOURS = ("#0072B2", "#D55E00")
+SIZE = (5.2, 3.3)
+MOST_BINS = 30
+FEW = 60  # segments whose bars stand apart
+# Text stays text, in the page's font; black becomes the colour of the page's text, which depends on its mode.
+SVG_SETTINGS: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "demo"}
+
+
+def plots_html(comparison: Comparison) -> str:
+    """Draw how the scores are distributed and who is ahead in how many segments; one segment needs no plot."""
+    scores = by_segment(comparison)
+    if len(scores[0]) < 2:
+        return ""
+    return result_html("compare", '<div class="plots">', distributions(scores), differences(scores), "</div>")
 
 
 def by_segment(comparison: Comparison) -> tuple[list[float], list[float]]:
-    """Give the scores of A and of B."""
+    """Return the scores of A and of B."""
     first, second = zip(*(segment.scores for segment in comparison.segments), strict=True)
     return list(first), list(second)
 
 
+def distributions(scores: tuple[Sequence[float], Sequence[float]]) -> str:
+    """Draw the histograms of two systems' scores with their means.
+
+    Args:
+        scores: of each, one a segment.
+
+    Returns:
+        SVG, with a description.
+    """
+    figure, axes = _axes("Distribution of scores", "BLEURT score", "segments")
+    bins = np.histogram_bin_edges(np.concatenate(scores), bins=min(MOST_BINS, max(5, len(scores[0]) // 4))).tolist()
+    described = []
+    for name, own, colour, line in zip(NAMES, scores, COLOURS, ("-", "--"), strict=True):
+        mean = float(np.mean(own))
+        axes.hist(own, bins, histtype="stepfilled", color=colour, alpha=0.25)
+        axes.hist(own, bins, histtype="step", color=colour, linestyle=line)
+        axes.axvline(mean, color=colour, linestyle=line, linewidth=2, label=f"{name}, mean {unsigned(mean)}")
+        described.append(f"{name} from {unsigned(min(own))} to {unsigned(max(own))}, mean {unsigned(mean)}")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=10)
+    return _svg(figure, f"Histogram of the scores of {len(scores[0])} segments: {'; '.join(described)}.")
+
+
+def differences(scores: tuple[Sequence[float], Sequence[float]]) -> str:
+    """Draw the difference of two systems in every segment, largest first.
+
+    Args:
+        scores: of each, one a segment.
+
+    Returns:
+        SVG, with a description.
+    """
+    figure, axes = _axes("Who is ahead, segment by segment", "segments, by difference", "A \N{MINUS SIGN} B")
+    gaps = np.sort(np.subtract(*scores))[::-1]
+    places = np.arange(1, len(gaps) + 1)
+    width = 0.9 if len(gaps) < FEW else 1.0
+    keys, described = [], []
+    for name, ahead, colour in zip(NAMES, (gaps > 0, gaps < 0), COLOURS, strict=True):
+        count = int(np.count_nonzero(ahead))
+        axes.bar(places[ahead], gaps[ahead], width=width, color=colour, linewidth=0)
+        keys.append(Patch(color=colour, label=f"{name} higher in {count}"))
+        described.append(f"{name} is higher in {count}")
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xlim(0.5, len(gaps) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(handles=keys, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
+    most, least = signed(float(gaps[0])), signed(float(gaps[-1]))
+    return _svg(
+        figure,
+        f"Differences A \N{MINUS SIGN} B of {len(gaps)} segments, from {most} to {least}: {', '.join(described)}.",
+    )
+
+
+def _axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set(xlabel=across, ylabel=up)
+    axes.set_title(title, loc="left", fontsize=11)
+    return figure, axes
+
+
+def _svg(figure: Figure, description: str) -> str:
+    file = io.StringIO()
+    with rc_context(SVG_SETTINGS):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    drawing = file.getvalue().replace("#000000", "currentColor")
+    drawing = drawing[drawing.index("<svg ") + len("<svg ") :]
+    return f'<svg role="img" aria-label="{escape(description)}" {drawing}'
+
+
+# The table of segments.
+
+ROWS = 100  # on the page; the downloads have all
+PAGE = 20  # rows shown at a time
+# Sorts the rows by a column's numbers, largest first and then smallest first, and shows a page of them. The listener
+# stays when the table changes.
+SORT_AND_TURN = f"""
+const show = (page) => {{
+  const rows = [...element.querySelectorAll("tbody tr")];
+  rows.forEach((row, i) => {{ row.hidden = Math.floor(i / {PAGE}) !== page; }});
+  element.querySelectorAll("nav button").forEach((button, i) => {{
+    if (i === page) button.setAttribute("aria-current", "page"); else button.removeAttribute("aria-current");
+  }});
+}};
+element.addEventListener("click", (event) => {{
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.closest("nav")) {{ show([...button.parentElement.children].indexOf(button)); return; }}
+  const heading = button.closest("th");
+  const order = heading.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
+  const sign = order === "descending" ? -1 : 1;
+  const value = (row) => Number(row.cells[heading.cellIndex].dataset.value);
+  const body = heading.closest("table").tBodies[0];
+  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", order);
+  body.append(...[...body.rows].sort((a, b) => sign * (value(a) - value(b))));
+  show(0);
+}});
+"""
+
+
+def segment_table(comparison: Comparison) -> str:
+    """Show the segments of two systems, largest difference first, a page at a time.
+
+    Args:
+        comparison: of the two.
+    """
+    headings = ("#", "A \N{MINUS SIGN} B", *NAMES)
+    head = "".join(f'<th scope="col"><button type="button">{heading}</button></th>' for heading in headings)
+    shown = comparison.segments[:ROWS]
+    rows = "".join(_row(segment, hidden=i >= PAGE) for i, segment in enumerate(shown))
+    return result_html(
+        "compare",
+        f'<table class="segments"><caption>Where they differ most: {len(shown):,} of {len(comparison.segments):,} '
+        "segments. <mark>Marked</mark> words are not in the reference at that place; <del>framed</del> words of the "
+        "reference are missing. A heading sorts.</caption>",
+        f'<thead><tr>{head}<th scope="col">texts</th></tr></thead><tbody>{rows}</tbody></table>',
+        _pages(len(shown)),
+    )
+
+
+def _row(segment: Segment, hidden: bool) -> str:
+    first, second = segment.scores
+    difference = first - second
+    ahead = "first" if difference > 0 else "second" if difference < 0 else ""
+    cells = (
+        _number(segment.number, str(segment.number)),
+        _number(difference, signed(difference), ahead),
+        _number(first, unsigned(first)),
+        _number(second, unsigned(second)),
+    )
+    return f"<tr{' hidden' if hidden else ''}>{''.join(cells)}<td>{_texts(segment)}</td></tr>"
+
+
+def _number(value: float, shown: str, kind: str = "") -> str:
+    return f'<td class="number {kind}" data-value="{value!r}"><span>{shown}</span></td>'
+
+
+def _texts(segment: Segment) -> str:
+    lines = [("Source", escape(segment.source))] if segment.source is not None else []
+    lines += [("Reference", escape(text)) for text in segment.references]
+    for name, text in zip(NAMES, segment.candidates, strict=True):
+        lines.append((name, differences_html(segment.references, text)))
+    return "".join(f'<div class="text"><i>{name}</i><div dir="auto">{text}</div></div>' for name, text in lines)
+
+
+def _pages(rows: int) -> str:
+    count = -(-rows // PAGE)
+    if count < 2:
+        return ""
+    buttons = "".join(
+        f'<button type="button"{" aria-current=page" if i == 0 else ""}>{i * PAGE + 1}\N{EN DASH}{min(rows, (i + 1) * PAGE)}'
+        "</button>"
+        for i in range(count)
+    )
+    return f'<nav aria-label="Segments">{buttons}</nav>'
+
+
+# The tab.
+
+
 def build_compare_tab(shared: SharedScorer) -> None:
-    """Lay the tab out; call it inside a `gr.Tab`."""
-    gr.Markdown(f"One segment a line, or files: {', '.join(SUFFIXES)}. {IN_WORDS}")
+    """Build the tab; call it inside a `gr.Tab`."""
+    gr.Markdown(f"One segment a line, or files: {', '.join(SUFFIXES)}. {LIMITS}")
     with gr.Row():
-        inputs = [part for label, role in BOXES for part in _input(label, role)]
-        inputs += _input(*SOURCE_BOX, visible=shared.scorer.layout.reads_sources)
+        boxes = [_input(label, role) for label, role in BOXES]
+        boxes.append(_input(*SOURCE_BOX, visible=shared.scorer.layout.reads_sources))
+    inputs = [component for pair in boxes for component in pair]
     with gr.Row():
         button = gr.Button("Compare", variant="primary", elem_id="compare", scale=3)
         example = gr.Button("Example", elem_id="fill-example", scale=1)
-    verdict = gr.HTML(elem_id="verdict", apply_default_css=False)  # in sight from the start, for the progress
+    status = live_region("compare-status")
+    result = gr.HTML(elem_id="verdict", apply_default_css=False)  # in sight from the start, for the progress
     with gr.Column(visible=False, elem_id="comparison") as shown:
-        with gr.Row():
-            plots = [
-                gr.Plot(show_label=False, elem_id="distributions", min_width=300),
-                gr.Plot(show_label=False, elem_id="differences", min_width=300),
-            ]
-        table = gr.HTML(elem_id="segments", js_on_load=SORT, apply_default_css=False)
         with gr.Row():
             downloads = [
                 gr.DownloadButton("Download CSV", elem_id="download-csv"),
                 gr.DownloadButton("Download JSON", elem_id="download-json"),
             ]
-    button.click(
-        _shower(shared, Path(downloads[0].GRADIO_CACHE)),
-        inputs,
-        [shown, verdict, *plots, table, *downloads],
-        show_progress_on=verdict,
-        api_visibility="private",
-        concurrency_id="compare",
-        concurrency_limit=1,
-    )
+        plots = gr.HTML(elem_id="plots", apply_default_css=False)
+        table = gr.HTML(elem_id="segments", js_on_load=SORT_AND_TURN, apply_default_css=False)
+    show = _shower(shared, Path(downloads[0].GRADIO_CACHE))
+    connect("compare", [button.click], show, inputs, [shown, status, result, plots, table, *downloads], result)
+    for (_, role), (box, upload) in zip((*BOXES, SOURCE_BOX), boxes, strict=True):
+        upload.upload(_taker(role), upload, [box, upload, status, result], api_visibility="private")
+        upload.clear(
+            lambda: gr.update(interactive=True, placeholder=""),
+            None,
+            box,
+            api_visibility="private",
+            show_progress="hidden",
+        )
     example.click(
         lambda: [value for text in EXAMPLE for value in (gr.Textbox(value=text, interactive=True), None)],
         None,
@@ -308,8 +366,8 @@ def build_compare_tab(shared: SharedScorer) -> None:
     )
 
 
-def _input(label: str, role: str, visible: bool = True) -> list[gr.components.Component]:
-    """A text box, and a place for a file that is read in its stead."""
+def _input(label: str, role: str, visible: bool = True) -> tuple[gr.Textbox, gr.File]:
+    """Add a text box, and a place for a file that is read instead."""
     name = ELEMENTS[label]
     with gr.Column(visible=visible, min_width=240):
         box = gr.Textbox(label=label, lines=8, max_lines=8, elem_id=name, elem_classes="segments-box")
@@ -320,21 +378,19 @@ def _input(label: str, role: str, visible: bool = True) -> list[gr.components.Co
             elem_id=f"{name}-file",
             elem_classes="segments-file",
         )
+    return box, upload
 
-    def take(path: str) -> dict[str, Any]:
-        with told_to_the_visitor():
+
+def _taker(role: str) -> Callable[[str], tuple[Any, ...]]:
+    def take(path: str) -> tuple[Any, ...]:
+        try:
             found = len(read_upload(path, role))
-        return gr.update(value="", interactive=False, placeholder=f"{found:,} segments of {Path(path).name}")
+        except ValueError as error:
+            return gr.skip(), None, str(error), error_html(error)
+        told = f"{found:,} segments of {Path(path).name}"
+        return gr.update(value="", interactive=False, placeholder=told), gr.skip(), told, gr.skip()
 
-    upload.upload(take, upload, box, api_visibility="private")
-    upload.clear(
-        lambda: gr.update(interactive=True, placeholder=""),
-        None,
-        box,
-        api_visibility="private",
-        show_progress="hidden",
-    )
-    return [box, upload]
+    return take
 
 
 def _shower(shared: SharedScorer, folder: Path) -> Callable[..., tuple[Any, ...]]:
@@ -349,7 +405,7 @@ def _shower(shared: SharedScorer, folder: Path) -> Callable[..., tuple[Any, ...]
         source_file: str | None,
         progress: gr.Progress = gr.Progress(),  # noqa: B008  # how Gradio is told that a function reports progress
     ) -> tuple[Any, ...]:
-        with told_to_the_visitor():
+        try:
             references = segments_of(reference, reference_file, "references", "Reference")
             candidates = (
                 segments_of(first, first_file, "candidates", "System A"),
@@ -359,17 +415,23 @@ def _shower(shared: SharedScorer, folder: Path) -> Callable[..., tuple[Any, ...]
             sources = segments_of(source, source_file, "sources", "Source") if reads_sources else None
             report = _reporter(progress, sum(map(len, candidates)))
             comparison = compare_two(shared, references, candidates, sources, report)
-        scores = by_segment(comparison)
+        except ValueError as error:
+            return gr.Column(visible=False), str(error), error_html(error), "", "", None, None
         return (
             gr.Column(visible=True),
+            spoken(comparison),
             verdict_html(comparison),
-            distributions(NAMES, scores),
-            differences(NAMES, scores),
-            segment_table(comparison, NAMES),
+            plots_html(comparison),
+            segment_table(comparison),
             *_written(comparison, folder),
         )
 
     return show
+
+
+def spoken(comparison: Comparison) -> str:
+    """Return the result in a sentence, for screen readers."""
+    return verdict(comparison).replace("<b>", "").replace("</b>", "")
 
 
 def _reporter(progress: gr.Progress, total: int) -> Callable[[int], None]:
@@ -388,7 +450,8 @@ def _written(comparison: Comparison, folder: Path) -> list[str]:
     """Write the downloads where Gradio serves them from, and later deletes them."""
     own = folder / secrets.token_hex(16)
     own.mkdir(parents=True)
-    paths = [own / f"bleurt-comparison{suffix}" for suffix in (".csv", ".json")]
-    for path in paths:
-        write_comparison(comparison, path)
-    return [str(path) for path in paths]
+    table, everything = own / "bleurt-comparison.csv", own / "bleurt-comparison.json"
+    # A byte order mark: without it, spreadsheets take UTF-8 for another encoding.
+    table.write_bytes(comparison_csv(comparison).encode("utf-8-sig"))
+    everything.write_bytes(comparison_json(comparison).encode())
+    return [str(table), str(everything)]

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from bleurt_repro.metric.compare.attribution import Effect, Span, words
+from bleurt_repro.metric.compare.attribution import Effect, differences, nearest
 
-# An effect of so much is shown in full colour: about a fifth of the distance between a good and a poor translation.
-FULL_COLOUR = 0.3
-# Smaller effects are left without a number: they say little, and the text stays readable.
+# Share of the scale's range that is shown in full colour: one wrong word that turns the meaning.
+FULL_COLOUR = 0.5
+# Smaller effects are left without a number: they mean little, and the text stays readable.
 LEAST_SHOWN = 0.005
-
-
-def effects_html(candidate: str, effects: Sequence[Effect]) -> str:
-    """Show a candidate with each word on a colour of its effect, the number below it.
-
-    Args:
-        candidate: the text.
-        effects: of its words, in order.
-    """
-    parts, end = [], 0
-    for effect in effects:
-        parts += [escape(candidate[end : effect.start]), _word(effect)]
-        end = effect.end
-    return f'<p class="effects">{"".join(parts)}{escape(candidate[end:])}</p>'
-
-
-def _word(effect: Effect) -> str:
-    direction = "up" if effect.effect > 0 else "down"
-    strength = min(1.0, abs(effect.effect) / FULL_COLOUR)
-    number = signed(effect.effect) if abs(effect.effect) >= LEAST_SHOWN else "&nbsp;"
-    return (
-        f'<span class="word {direction}" style="--strength:{strength:.2f}">'
-        f"{escape(effect.text)}<small>{number}</small></span>"
-    )
 
 
 def signed(value: float) -> str:
@@ -48,25 +23,53 @@ def unsigned(value: float) -> str:
     return signed(value).removeprefix("+")
 
 
+def effects_html(candidate: str, effects: Sequence[Effect], score_range: float) -> str:
+    """Show a candidate with the words that differ from the reference on a colour of their cost, the number below.
+
+    Args:
+        candidate: the text.
+        effects: of its words, in order; those without words are shown as what is missing.
+        score_range: distance of a perfect text's score from an unrelated one's, by which the colours are scaled.
+    """
+    full = FULL_COLOUR * score_range
+    shown = _with_rest(candidate, ((effect.start, effect.end, _effect(effect, full)) for effect in effects))
+    return f'<p class="effects" dir="auto">{"".join(shown)}</p>'
+
+
+def _effect(effect: Effect, full: float) -> str:
+    direction = "up" if effect.effect > 0 else "down"
+    strength = min(1.0, abs(effect.effect) / full) if full > 0 else 1.0
+    number = signed(effect.effect) if abs(effect.effect) >= LEAST_SHOWN else "&nbsp;"
+    words = f"<bdi>{escape(effect.text)}</bdi>" if effect.text else f"<del><bdi>{escape(effect.reference)}</bdi></del>"
+    kind = f"word {direction}" if effect.text else f"word {direction} missing"
+    title = f' title="reference: {escape(effect.reference)}"' if effect.text and effect.reference else ""
+    return f'<span class="{kind}" style="--strength:{strength:.2f}"{title}>{words}<small>{number}</small></span>'
+
+
 def differences_html(references: Sequence[str], candidate: str) -> str:
-    """Show a candidate with the words marked that the reference does not have at their place.
+    """Show a candidate with the words marked that the reference does not have, and those that are missing.
 
     Args:
         references: of the candidate; the one with most words in common counts.
         candidate: the text.
     """
-    own = words(candidate)
-    kept = max((_kept(reference, candidate, own) for reference in references), key=len)
-    parts, end = [], 0
-    for i, (start, stop) in enumerate(own):
-        gap, word = escape(candidate[end:start]), escape(candidate[start:stop])
-        parts.append(f"{gap}{word}" if i in kept else f"{gap}<mark>{word}</mark>")
+    reference = nearest(references, candidate)
+    marks = (
+        (*own, f"<mark>{escape(candidate[slice(*own)])}</mark>" if own.start < own.end else _missing(reference[slice(*place)]))
+        for own, place in differences(reference, candidate)
+    )  # fmt: skip
+    return "".join(_with_rest(candidate, marks))
+
+
+def _missing(words: str) -> str:
+    return f" <del>{escape(words)}</del>"
+
+
+def _with_rest(text: str, parts: Iterable[tuple[int, int, str]]) -> Iterator[str]:
+    """Put marked parts where they belong in a text, and escape the rest."""
+    end = 0
+    for start, stop, shown in parts:
+        yield escape(text[end:start])
+        yield shown
         end = stop
-    return "".join(parts).replace("</mark> <mark>", " ") + escape(candidate[end:])
-
-
-def _kept(reference: str, candidate: str, own: Sequence[Span]) -> set[int]:
-    """Which of the candidate's words the reference has in the same order."""
-    theirs = [reference[start:end].casefold() for start, end in words(reference)]
-    matcher = SequenceMatcher(None, theirs, [candidate[start:end].casefold() for start, end in own], autojunk=False)
-    return {block.b + i for block in matcher.get_matching_blocks() for i in range(block.size)}
+    yield escape(text[end:])

@@ -1,24 +1,26 @@
-"""The tab for one pair: its score, other metrics beside it, and what each word of the candidate does to the score."""
+"""The tab for one pair: its score, other metrics beside it, the words that cost, and what a score means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import gradio as gr
 
-from bleurt_repro.metric.compare.attribution import MAX_PIECES, Effect, attribute, words
+from bleurt_repro.metric.compare.attribution import Effect, attribute
 from bleurt_repro.metric.compare.overlap import overlap
-from bleurt_repro.metric.demo.highlight import effects_html, unsigned
-from bleurt_repro.metric.demo.shared_scorer import SharedScorer
-from bleurt_repro.metric.demo.visitor_input import CHARACTERS, REFERENCES, check_pair, lines_of, told_to_the_visitor
+from bleurt_repro.metric.demo.highlight import FULL_COLOUR, effects_html, unsigned
+from bleurt_repro.metric.demo.live_results import connect, error_html, live_region, result_html
+from bleurt_repro.metric.demo.shared_scorer import SCALE_REFERENCE, ScalePoint, SharedScorer
+from bleurt_repro.metric.demo.visitor_input import CHARACTERS, REFERENCES, check_pair, lines_of
 
-# Reference, candidate, source.
+# Reference, candidate, source. The first two share a reference: the same meaning in other words, and the opposite in
+# nearly the same words.
 EXAMPLES = [
+    ["The minister welcomed the new law.", "The new law was well received by the minister.", ""],
     ["The minister welcomed the new law.", "The minister rejected the new law.", ""],
-    ["She walked home in the rain.", "In the rain, she went home on foot.", ""],
-    ["The train to the coast was delayed by heavy snow.", "The train to the coast was delayed by purple snow.", ""],
+    ["The train to the coast was delayed by heavy snow.", "The train was delayed by purple snow.", ""],
     ["The storm left thousands of homes without power.\nThousands lost electricity in the storm.",
      "Because of the storm, thousands of households had no electricity.", ""],
 ]  # fmt: skip
@@ -33,7 +35,7 @@ class ScoredPair:
         score, percentile: by the checkpoint; the percentile is None where it has no calibration.
         sentbleu, chrf: of the pair, 0 to 100.
         truncated: whether the pair is longer than the checkpoint reads.
-        effects: of the candidate's words.
+        effects: of the stretches of the candidate that differ from the reference.
         signature: of the score.
     """
 
@@ -81,44 +83,83 @@ def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str
     )
 
 
-def pair_html(pair: ScoredPair, max_length: int) -> str:
+def pair_html(pair: ScoredPair, shared: SharedScorer) -> str:
     """Show a scored pair.
 
     Args:
         pair: what was scored.
-        max_length: tokens that the checkpoint reads.
+        shared: what scored it.
     """
     tiles = [_tile("BLEURT", unsigned(pair.score), "main")]
     if pair.percentile is not None:
         tiles.append(_tile("percentile of human ratings", f"{pair.percentile:.0f}"))
     tiles += [_tile("sentBLEU, of 100", f"{pair.sentbleu:.1f}"), _tile("chrF, of 100", f"{pair.chrf:.1f}")]
-    parts = [f'<div class="tiles">{"".join(tiles)}</div>']
-    if pair.truncated:
-        parts.append(
-            f'<p class="note warned">This pair is longer than the {max_length} tokens that the checkpoint reads: '
-            "the end of the longer text did not count.</p>"
-        )
-    parts += [effects_html(pair.candidate, pair.effects), _legend(pair)]
-    parts.append(f'<p class="note signature">{escape(pair.signature)}</p>')
-    return "".join(parts)
+    return result_html(
+        "score",
+        f'<div class="tiles">{"".join(tiles)}</div>',
+        *(f'<p class="note warned">{escape(warning)}</p>' for warning in _warnings(pair, shared)),
+        effects_html(pair.candidate, pair.effects, shared.range),
+        _legend(pair, shared.range),
+        scale_html(shared.scale, pair.score),
+        f'<p class="note signature">{escape(pair.signature)}</p>',
+    )
 
 
 def _tile(name: str, value: str, kind: str = "") -> str:
     return f'<div class="tile {kind}"><b>{value}</b><span>{name}</span></div>'
 
 
-def _legend(pair: ScoredPair) -> str:
-    runs = "" if len(pair.effects) == len(words(pair.candidate)) else f" in {MAX_PIECES} runs or fewer"
+def _warnings(pair: ScoredPair, shared: SharedScorer) -> list[str]:
+    if not pair.truncated:
+        return []
+    return [
+        f"This pair is longer than the {shared.scorer.layout.max_length} tokens that the checkpoint reads: "
+        "the end of the longer text did not count."
+    ]
+
+
+def _legend(pair: ScoredPair, score_range: float) -> str:
+    if not pair.effects:
+        return '<p class="note">The candidate has the words of the reference.</p>'
+    full = f"{FULL_COLOUR * score_range:.2f}"
     return (
-        '<p class="note"><span class="key up">pulls the score up</span> '
-        '<span class="key down">pulls it down</span> '
-        f"The number below a word is the score minus the score without it{runs} "
-        '(<a href="https://arxiv.org/abs/1612.08220" target="_blank" rel="noopener">Li et al., 2016</a>).</p>'
+        '<p class="note"><span class="key down">costs points</span> <span class="key missing">missing</span> '
+        '<span class="key up">gains points</span> The number is what the reference itself would lose or gain with '
+        f"these words in it, or without those that are missing. Full colour is {full} points, half of the scale.</p>"
     )
 
 
+def scale_html(scale: Sequence[ScalePoint], score: float | None = None) -> str:
+    """Show what a score means: examples from the same text to an unrelated one, as the checkpoint scores them.
+
+    Args:
+        scale: the examples, best first.
+        score: of a pair, to be shown in its place among them.
+    """
+    rows = [(point.score, _scale_row(point.score, point.name, point.candidate)) for point in scale]
+    if score is not None:
+        rows.append((score, _scale_row(score, "<b>your candidate</b>", "", "own")))
+    ordered = "".join(row for _, row in sorted(rows, key=lambda row: -row[0]))
+    return (
+        '<table class="scale"><caption>What a score means to this checkpoint: candidates for '
+        f"\N{LEFT DOUBLE QUOTATION MARK}{SCALE_REFERENCE}\N{RIGHT DOUBLE QUOTATION MARK}</caption>"
+        '<thead><tr><th scope="col">score</th><th scope="col">candidate is</th><th scope="col">example</th></tr></thead>'
+        f"<tbody>{ordered}</tbody></table>"
+    )
+
+
+def _scale_row(score: float, name: str, candidate: str, kind: str = "") -> str:
+    return f'<tr class="{kind}"><td class="number">{unsigned(score)}</td><td>{name}</td><td>{candidate}</td></tr>'
+
+
+def spoken(pair: ScoredPair) -> str:
+    """Return the result in a sentence, for screen readers."""
+    place = "" if pair.percentile is None else f", percentile {pair.percentile:.0f} of human ratings"
+    return f"BLEURT score {unsigned(pair.score)}{place}"
+
+
 def build_pair_tab(shared: SharedScorer) -> None:
-    """Lay the tab out; call it inside a `gr.Tab`."""
+    """Build the tab; call it inside a `gr.Tab`."""
     with gr.Row():
         reference = gr.Textbox(
             label="Reference",
@@ -130,7 +171,7 @@ def build_pair_tab(shared: SharedScorer) -> None:
         )
         candidate = gr.Textbox(
             label="Candidate",
-            info="The text to judge.",
+            info="The text to judge. Shift + Enter scores it.",
             lines=3,
             max_length=CHARACTERS,
             min_width=280,
@@ -144,26 +185,21 @@ def build_pair_tab(shared: SharedScorer) -> None:
         visible=shared.scorer.layout.reads_sources,
     )
     button = gr.Button("Score", variant="primary", elem_id="score")
-    result = gr.HTML(elem_id="pair-result", apply_default_css=False)
+    status = live_region("pair-status")
+    result = gr.HTML(scale_html(shared.scale), elem_id="pair-result", apply_default_css=False)
     gr.Examples(
         EXAMPLES, [reference, candidate, source], label="Examples", visible_columns=[0, 1], api_visibility="private"
     )
-    show = _shower(shared)
-    for event in (button.click, candidate.submit, reference.submit):
-        event(
-            show,
-            [reference, candidate, source],
-            result,
-            api_visibility="private",
-            concurrency_id="score",
-            concurrency_limit=1,
-        )
+    triggers = (button.click, candidate.submit, reference.submit)
+    connect("score", triggers, _shower(shared), [reference, candidate, source], [result, status])
 
 
-def _shower(shared: SharedScorer) -> Callable[[str, str, str], str]:
-    def show(reference: str | None, candidate: str | None, source: str | None) -> str:
-        with told_to_the_visitor():  # an untouched or hidden box is None
+def _shower(shared: SharedScorer) -> Callable[[str | None, str | None, str | None], tuple[str, str]]:
+    def show(reference: str | None, candidate: str | None, source: str | None) -> tuple[str, str]:
+        try:  # an untouched or hidden box is None
             pair = score_pair(shared, reference or "", candidate or "", source or "")
-        return pair_html(pair, shared.scorer.layout.max_length)
+        except ValueError as error:
+            return error_html(error), str(error)
+        return pair_html(pair, shared), spoken(pair)
 
     return show

@@ -121,14 +121,14 @@ def serve(page: Blocks, **options: Any) -> str:
     """
     from starlette.middleware import Middleware
 
-    from bleurt_repro.metric.demo.page import FRAME, STYLE, theme
+    from bleurt_repro.metric.demo.page import HEAD, STYLE, theme
     from bleurt_repro.metric.demo.visitor_input import FILE_MEGABYTES
 
     warnings.filterwarnings("ignore", message=r".* pairs were longer than")  # the page says it to whom it concerns
     _, address, _ = page.launch(
         theme=theme(),
         css_paths=STYLE,
-        head=FRAME,
+        head_paths=HEAD,
         app_kwargs={"middleware": [Middleware(Gate)]},
         max_file_size=f"{FILE_MEGABYTES}mb",
         footer_links=["api", "settings"],

@@ -1,4 +1,4 @@
-"""The demo's scorer: one model and one thread for all visitors, who take turns."""
+"""The demo's scorer: one model and one thread for all visitors, who take turns; and what its scores mean, by example."""
 
 from __future__ import annotations
 
@@ -12,19 +12,50 @@ from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 # Candidates scored in one turn: a second or a few of work, after which the next request has its turn.
 TURN = 100
 
+# One reference, its source, and candidates from the same text to an unrelated one: the points of the scale.
+SCALE_REFERENCE = "The library will open on Sundays from next month."
+SCALE_SOURCE = "Die Bibliothek ist ab nächstem Monat sonntags geöffnet."
+SCALE_CANDIDATES = {
+    "the same text": SCALE_REFERENCE,
+    "the same in other words": "From next month on, the library is going to be open on Sundays.",
+    "much is missing": "The library will open.",
+    "only the subject is alike": "Next month the museum opens.",
+    "about something else": "My brother bought a red bicycle.",
+}
+
+
+@dataclass(frozen=True)
+class ScalePoint:
+    """An example that shows what a score means.
+
+    Attributes:
+        name: how the candidate stands to the reference.
+        candidate: the text.
+        score: by the checkpoint.
+    """
+
+    name: str
+    candidate: str
+    score: float
+
 
 class SharedScorer:
     """Scores for many visitors at a time.
 
     All work is done in one thread. Requests take turns of a hundred candidates in it, so that a comparison of thousands
-    does not keep a single pair waiting, and memory stays as it is: each thread that runs a model keeps memory of its own,
+    does not keep a single pair waiting, and memory stays constant: each thread that runs a model keeps memory of its own,
     and Gradio calls from dozens.
 
     Args:
         checkpoint, device: as in `BleurtScorer`.
 
     Attributes:
-        scorer: what scores; call `compute` here in its stead.
+        scorer: what scores; call `compute` here instead of its own.
+        scale: examples along the checkpoint's scale, best score first.
+        range: distance of the best example's score from the worst's.
+
+    Raises:
+        ValueError: if the checkpoint cannot be loaded or reads no references.
     """
 
     def __init__(self, checkpoint: str, device: str | None = None) -> None:
@@ -35,6 +66,18 @@ class SharedScorer:
                 "choose one that does, or score files with `bleurt-repro score`"
             )
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="scoring")
+        self.scale = self._score_scale()
+        self.range = self.scale[0].score - self.scale[-1].score
+
+    def _score_scale(self) -> list[ScalePoint]:
+        count = len(SCALE_CANDIDATES)
+        scores = self.compute(
+            references=[SCALE_REFERENCE] * count,
+            candidates=list(SCALE_CANDIDATES.values()),
+            sources=[SCALE_SOURCE] * count if self.scorer.layout.reads_sources else None,
+        ).scores
+        points = [ScalePoint(*item, score) for item, score in zip(SCALE_CANDIDATES.items(), scores, strict=True)]
+        return sorted(points, key=lambda point: -point.score)
 
     def compute(
         self,
@@ -47,7 +90,7 @@ class SharedScorer:
         """Score as `BleurtScorer.compute` does, in turns.
 
         Args:
-            references, candidates, sources: likewise.
+            references, candidates, sources: as there.
             report: called after each turn with the number of candidates scored in it.
         """
         scores: list[float] = []
@@ -68,13 +111,13 @@ class SharedScorer:
         return ScoringResult(scores, mean, self.scorer.signature, truncated)
 
     def percentile(self, score: float) -> float | None:
-        """Give the percentile, among human ratings, of what has this score; None without a calibration."""
+        """Return the percentile, among human ratings, of texts with this score; None without a calibration."""
         return None if self.scorer.calibration is None else self.scorer.calibration([score])[0]
 
 
 @dataclass(frozen=True)
 class ReportingScorer:
-    """A shared scorer that tells one visitor how far it has come.
+    """A shared scorer that reports its progress to one visitor.
 
     Attributes:
         shared: what scores.

@@ -44,7 +44,8 @@ def test_three_systems_to_json_csv_and_terminal(run, files):
     assert len(written["tests"]) == 3 and "Koehn, 2004" in written["convention"]
     rows = list(csv.reader((files / "out.csv").open(newline="")))
     assert rows[0][:5] == ["segment", "spread", "score of good", "score of =bad", "score of middle"]
-    assert rows[0][8:] == ["reference", "good", "'=bad", "middle", "source"]
+    assert rows[0][8:] == ["reference", "good", "'=bad", "middle", "source", "signature"]
+    assert {row[-1] for row in rows[1:]} == {written["signatures"]["BLEURT"]}
     assert [int(row[0]) for row in rows[1:]] == [segment["number"] for segment in written["segments"]]
     assert [float(row[1]) for row in rows[1:]] == pytest.approx([s["spread"] for s in written["segments"]])
     best = max(written["systems"], key=lambda system: system["mean"])

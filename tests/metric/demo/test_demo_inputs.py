@@ -1,4 +1,4 @@
-"""What the demo takes from boxes and files, and what it says of what it cannot take."""
+"""What the demo takes from boxes and files, and its errors for what it cannot take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import gradio as gr
 import pytest
 
 from bleurt_repro.metric.demo import visitor_input as limits
-from bleurt_repro.metric.demo.visitor_input import lines_of, read_upload, segments_of, told_to_the_visitor
+from bleurt_repro.metric.demo.live_results import error_html, message_of
+from bleurt_repro.metric.demo.visitor_input import lines_of, read_upload, segments_of, shown_to_programs
 
 
 @pytest.mark.parametrize(
@@ -42,17 +43,24 @@ def test_a_bad_file_is_named_as_the_visitor_names_it(tmp_path, name, content, me
     assert str(tmp_path) not in str(error.value)
 
 
-def test_nothing_given_is_said():
+def test_nothing_given_is_an_error():
     with pytest.raises(ValueError, match="System A is empty"):
         segments_of("", None, "candidates", "System A")
 
 
 def test_an_error_is_escaped():
-    with pytest.raises(gr.Error) as error, told_to_the_visitor():
-        raise ValueError("found '<img src=x onerror=alert(1)>'")
-    assert error.value.message == "Found '&lt;img src=x onerror=alert(1)&gt;'"
-    with pytest.raises(TypeError), told_to_the_visitor():
-        raise TypeError("a fault of the program is none of the visitor's")
+    error = ValueError("found '<img src=x onerror=alert(1)>'")
+    escaped = "Found '&lt;img src=x onerror=alert(1)&gt;'"
+    assert error_html(error) == f'<p class="note error">{escaped}</p>'
+    with pytest.raises(gr.Error) as shown, shown_to_programs():
+        raise error
+    assert shown.value.message == escaped
+    with pytest.raises(KeyError), shown_to_programs():
+        raise KeyError("a fault of the program is none of the visitor's")
+
+
+def test_an_error_that_names_a_file_keeps_its_name():
+    assert message_of(ValueError("a.csv, line 1: wrong")) == "a.csv, line 1: wrong"
 
 
 @pytest.mark.parametrize(

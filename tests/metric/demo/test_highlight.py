@@ -15,21 +15,42 @@ from bleurt_repro.metric.demo.highlight import differences_html, effects_html, s
         (["the cat sat"], "The CAT sat", "The CAT sat"),
         (["the cat"], "a big dog", "<mark>a big dog</mark>"),
         (["it rains", "the dog sat"], "a dog sat", "<mark>a</mark> dog sat"),
+        (["the old cat sat"], "the cat sat", "the <del>old</del> cat sat"),
+        (["the cat sat on <it>"], "the cat sat", "the cat sat <del>on &lt;it&gt;</del>"),
         (["a"], "<b>a</b> & ${1}", "<mark>&lt;b&gt;a&lt;/b&gt; &amp; ${1}</mark>"),
-        (["a"], "", ""),
+        (["a"], "", " <del>a</del>"),
     ],
 )
-def test_words_that_the_reference_lacks(references, candidate, expected):
-    marked = differences_html(references, candidate)
-    assert marked.replace("</mark><mark>", "") == expected
+def test_words_that_only_one_text_has(references, candidate, expected):
+    assert differences_html(references, candidate) == expected
 
 
-def test_effects_are_shown_with_sign_and_strength():
-    html = effects_html("a <i>.", [Effect(0, 1, "a", 0.15), Effect(2, 5, "<i>", -0.4), Effect(5, 6, ".", 0.001)])
-    assert '<span class="word up" style="--strength:0.50">a<small>+0.15</small></span> ' in html
-    assert '<span class="word down" style="--strength:1.00">&lt;i&gt;<small>\u22120.40</small></span>' in html
+def test_effects_are_shown_with_sign_strength_and_what_is_missing():
+    effects = [
+        Effect(0, 1, "a", "", 0.15),
+        Effect(2, 5, "<i>", "b&", -0.8),
+        Effect(5, 5, "", "<u>", -0.4),
+        Effect(5, 6, ".", "!", 0.001),
+    ]
+    html = effects_html("a <i>.", effects, score_range=2.0)
+    assert '<p class="effects" dir="auto">' in html
+    assert '<span class="word up" style="--strength:0.15"><bdi>a</bdi><small>+0.15</small></span> ' in html
+    assert (
+        '<span class="word down" style="--strength:0.80" title="reference: b&amp;"><bdi>&lt;i&gt;</bdi>'
+        "<small>\u22120.80</small></span>"
+    ) in html
+    assert (
+        '<span class="word down missing" style="--strength:0.40"><del><bdi>&lt;u&gt;</bdi></del>'
+        "<small>\u22120.40</small></span>"
+    ) in html
     assert "<small>&nbsp;</small>" in html
-    assert "<i>" not in html
+    assert "<i>" not in html and "<u>" not in html
+
+
+def test_colours_are_scaled_to_the_range_of_the_scores():
+    effects = [Effect(0, 1, "a", "b", -0.25)]
+    for score_range, strength in ((0.4, "1.00"), (1.0, "0.50"), (5.0, "0.10"), (0.0, "1.00")):
+        assert f"--strength:{strength}" in effects_html("a", effects, score_range)
 
 
 def test_a_minus_is_a_minus():

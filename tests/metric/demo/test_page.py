@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import http.client
+import importlib.util
+import io
 import json
 import os
 import time
@@ -50,7 +52,7 @@ def test_score(client, scorer):
     result = client.predict("the cat sat\na cat", "the dog sat", api_name="/score")
     [expected] = scorer.score(references=[["the cat sat", "a cat"]], candidates=["the dog sat"])
     assert result["score"] == pytest.approx(expected, abs=1e-6)
-    assert [effect["text"] for effect in result["effects"]] == ["the", "dog", "sat"]
+    assert [(effect["text"], effect["reference"]) for effect in result["effects"]] == [("dog", "cat")]
     assert (result["truncated"], result["signature"]) == (False, scorer.signature)
     assert {"sentbleu", "chrf", "percentile"} <= set(result)
 
@@ -74,7 +76,7 @@ def test_compare(client, scorer):
         ((["r"] * (SEGMENTS + 1), ["a"], ["b"]), "/compare", "at most 1,000 segments, found 1,001"),
     ],
 )
-def test_an_error_is_told(client, arguments, function, message):
+def test_an_error_is_reported(client, arguments, function, message):
     from gradio_client.exceptions import AppError
 
     with pytest.raises(AppError, match=message):
@@ -135,7 +137,49 @@ def test_type_and_score_with_the_keyboard_alone(page, scorer):
     [expected] = scorer.score(references=["the cat sat"], candidates=["the dog sat"])
     assert shown.replace("\u2212", "-") == f"{expected:.2f}"
     words = [word.text.split("\n")[0] for word in page.find_elements("css selector", "#pair-result .word")]
-    assert words == ["the", "dog", "sat"]
+    assert words == ["dog"]
+    assert wait_for(page, "#reference").find_element("css selector", "textarea").get_attribute("dir") == "auto"
+
+
+def test_the_other_shortcut_that_the_page_names(page):
+    from selenium.webdriver.common.keys import Keys
+
+    fill(page, "reference", "the cat sat")
+    fill(page, "candidate", "the dog sat")
+    assert "Shift + Enter" in wait_for(page, "#candidate").text
+    wait_for(page, "#candidate textarea").send_keys(Keys.SHIFT, Keys.ENTER)
+    wait_for(page, "#pair-result .tile.main b")
+    status = page.find_element("css selector", "#pair-status [role=status]")
+    assert status.get_attribute("textContent").strip().startswith("BLEURT score")
+
+
+def test_a_result_older_than_the_text_is_marked(page):
+    fill(page, "reference", "the cat sat")
+    fill(page, "candidate", "the dog sat")
+    wait_for(page, "#score").click()
+    wait_for(page, "#pair-result .tile.main b")
+    assert not page.find_elements("css selector", "#pair-result .stale")
+    wait_for(page, "#candidate textarea").send_keys(" down")
+    wait_for(page, "#pair-result .stale")
+    wait_for(page, "#score").click()
+    wait_for(page, "#pair-result .effects", "down")
+    time.sleep(0.5)
+    assert not page.find_elements("css selector", "#pair-result .stale")
+
+
+def test_an_error_stands_where_the_result_was(page):
+    fill(page, "reference", "the cat sat")
+    fill(page, "candidate", "the dog sat")
+    wait_for(page, "#score").click()
+    wait_for(page, "#pair-result .tile.main b")
+    fill(page, "candidate", "")
+    wait_for(page, "#score").click()
+    wait_for(page, "#pair-result .error", "Give a reference and a candidate")
+    assert not page.find_elements("css selector", "#pair-result .tile")
+    open_tab(page, "Compare two systems")
+    wait_for(page, "#compare").click()
+    wait_for(page, "#verdict .error", "Reference is empty")
+    assert not page.find_elements("css selector", ".toast-body")
 
 
 def test_text_is_never_run(page):
@@ -154,7 +198,7 @@ def test_text_is_never_run(page):
     assert page.title == "BLEURT"
 
 
-def test_upload_compare_sort_and_download(page, tmp_path):
+def test_upload_compare_sort_and_download(page, scorer, tmp_path):
     (tmp_path / "refs.txt").write_text("\n".join(REFERENCES))
     (tmp_path / "a.csv").write_text("candidate\n" + "\n".join(SYSTEMS["good"]) + "\n")
     (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"candidate": text}) for text in SYSTEMS["middle"]))
@@ -162,9 +206,16 @@ def test_upload_compare_sort_and_download(page, tmp_path):
     for name, file in {"compare-reference": "refs.txt", "system-a": "a.csv", "system-b": "b.jsonl"}.items():
         upload(page, name, tmp_path / file)
         wait_for(page, f"#{name}-file", Path(file).stem)
+    names = {
+        button.get_attribute("aria-label") for button in page.find_elements("css selector", ".segments-file button")
+    }
+    assert {"Reference", "System A", "System B"} <= {label.split("(")[-1].split(":")[0] for label in names if label}
     wait_for(page, "#compare").click()
-    wait_for(page, "#verdict .verdict", "ahead")
-    assert len(page.find_elements("css selector", "#comparison img")) == 2
+    wait_for(page, "#verdict .verdict", "too few to test")
+    described = [
+        plot.get_attribute("aria-label") for plot in page.find_elements("css selector", "#plots svg[role=img]")
+    ]
+    assert [text.split(" ")[0] for text in described] == ["Histogram", "Differences"]
     assert sorted(numbers(page, 0)) == [1, 2, 3]
     for column, order in ((1, "descending"), (1, "ascending"), (0, "descending")):
         page.find_elements("css selector", "#segments th button")[column].click()
@@ -173,8 +224,13 @@ def test_upload_compare_sort_and_download(page, tmp_path):
     downloads = page.folder / "downloads"
     for kind in ("csv", "json"):
         wait_for(page, f"#download-{kind}").click()
-    rows = list(csv.DictReader(downloaded(downloads, "bleurt-comparison.csv").open(newline="")))
+    table = downloaded(downloads, "bleurt-comparison.csv").read_bytes()
+    assert table.startswith(b"\xef\xbb\xbf")
+    rows = list(csv.DictReader(io.StringIO(table.decode("utf-8-sig"), newline="")))
     assert {row["A"] for row in rows} == set(SYSTEMS["good"])
+    assert {row["signature"] for row in rows} == {scorer.signature}
+    for row in rows:
+        assert float(row["A - B"]) == pytest.approx(float(row["score of A"]) - float(row["score of B"]))
     written = json.loads(downloaded(downloads, "bleurt-comparison.json").read_text())
     assert [segment["number"] for segment in written["segments"]] == [int(row["segment"]) for row in rows]
 
@@ -192,11 +248,84 @@ def downloaded(folder: Path, name: str) -> Path:
     raise AssertionError(f"no {name} in {os.listdir(folder) if folder.is_dir() else 'no folder'}")
 
 
-def test_a_bad_file_is_told(page, tmp_path):
+def test_twenty_rows_a_page(page):
+    open_tab(page, "Compare two systems")
+    for name, word in {"compare-reference": "cat", "system-a": "cat", "system-b": "dog"}.items():
+        paste(page, name, "\n".join(f"the {word} {i}" for i in range(25)))
+    wait_for(page, "#compare").click()
+    wait_for(page, "#segments nav button", "21\u201325")
+    rows = page.find_elements("css selector", "#segments tbody tr")
+    assert sum(row.is_displayed() for row in rows) == 20
+    wait_for(page, "#segments nav button", "21\u201325").click()
+    assert [row.is_displayed() for row in rows] == [False] * 20 + [True] * 5
+
+
+def paste(driver, name: str, text: str) -> None:
+    """Put a text into a box at once, as pasting does."""
+    box = wait_for(driver, f"#{name} textarea")
+    driver.execute_script(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, text
+    )
+
+
+def test_an_accessibility_checker_finds_nothing_serious(page):
+    axe = axe_source()
+    if axe is None:
+        pytest.skip("needs axe-core: npm install axe-core, and its axe.min.js in AXE_CORE")
+    found = []
+    for theme in ("light", "dark"):
+        page.get(f"{page.current_url.split('?')[0]}?__theme={theme}")
+        wait_for(page, "#reference textarea")
+        fill(page, "reference", "the old cat sat")
+        fill(page, "candidate", "the dog sat down")
+        wait_for(page, "#score").click()
+        wait_for(page, "#pair-result .tile.main b")
+        found += violations(page, axe, f"pair, {theme}")
+        wait_for(page, "#candidate textarea").send_keys("!")
+        wait_for(page, "#pair-result .stale")
+        found += violations(page, axe, f"old result, {theme}")
+        open_tab(page, "Compare two systems")
+        wait_for(page, "#compare").click()
+        wait_for(page, "#verdict .error")
+        found += violations(page, axe, f"error, {theme}")
+        wait_for(page, "#fill-example").click()
+        time.sleep(1)
+        wait_for(page, "#compare").click()
+        wait_for(page, "#verdict .verdict")
+        time.sleep(1)
+        found += violations(page, axe, f"comparison, {theme}")
+        open_tab(page, "About")
+        found += violations(page, axe, f"about, {theme}")
+    assert found == []
+
+
+def axe_source() -> str | None:
+    """Return axe-core (https://github.com/dequelabs/axe-core) from the file that AXE_CORE names, or from Selenium's package."""
+    named = os.environ.get("AXE_CORE")
+    if named and Path(named).is_file():
+        return Path(named).read_text(encoding="utf-8")
+    package = importlib.util.find_spec("axe_selenium_python")
+    file = Path(package.origin).parent / "node_modules/axe-core/axe.min.js" if package and package.origin else None
+    return file.read_text(encoding="utf-8") if file and file.is_file() else None
+
+
+def violations(driver, axe: str, where: str) -> list[str]:
+    """Return what axe-core calls serious or critical, with the element."""
+    driver.execute_script(axe)
+    result = driver.execute_async_script("const done = arguments[arguments.length - 1]; axe.run().then(done)")
+    return [
+        f"{where}: {violation['id']}: {node['html'][:150]} {node.get('failureSummary', '')}"
+        for violation in result["violations"]
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
+
+
+def test_a_bad_file_is_reported(page, tmp_path):
     (tmp_path / "<b>bad.csv").write_text("wrong\nx\n")
     open_tab(page, "Compare two systems")
     upload(page, "system-a", tmp_path / "<b>bad.csv")
-    message = wait_for(page, ".toast-body", "expected a header").text
+    message = wait_for(page, "#verdict .error", "expected a header").text
     assert "'candidate' or 'text', found 'wrong'" in message
     assert "/" not in message.split("line 1")[0]
 

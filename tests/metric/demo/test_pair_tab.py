@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from sacrebleu import sentence_bleu, sentence_chrf
 
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.compare.attribution import attribute
-from bleurt_repro.metric.demo.pair_tab import pair_html, score_pair
-from bleurt_repro.metric.demo.shared_scorer import SharedScorer
+from bleurt_repro.metric.demo.pair_tab import EXAMPLES, pair_html, scale_html, score_pair
+from bleurt_repro.metric.demo.shared_scorer import SCALE_CANDIDATES, SCALE_REFERENCE, SharedScorer
+from bleurt_repro.metric.scorer import DEFAULT_CHECKPOINT
 
 
 @pytest.fixture(scope="module")
@@ -24,32 +27,56 @@ def test_the_figures_are_those_of_their_sources(shared):
     )
     assert pair.sentbleu == pytest.approx(sentence_bleu("the cat sat.", references).score)
     assert pair.chrf == pytest.approx(sentence_chrf("the cat sat.", references).score)
-    assert [e.text for e in pair.effects] == [e.text for e in attribute(shared, references, "the cat sat.")]
+    assert pair.effects == attribute(shared, references, "the cat sat.") != []
     assert (pair.truncated, pair.signature) == (False, shared.scorer.signature)
 
 
 def test_a_percentile_is_shown_where_there_is_a_calibration(shared, monkeypatch):
     pair = score_pair(shared, "a cat", "the cat")
-    assert pair.percentile is None and "percentile" not in pair_html(pair, 64)
+    assert pair.percentile is None and "percentile" not in pair_html(pair, shared)
     calibration = Calibration((pair.score - 1, pair.score + 1), (20.0, 60.0), {})
     monkeypatch.setattr(shared.scorer, "calibration", calibration)
     pair = score_pair(shared, "a cat", "the cat")
     assert pair.percentile == pytest.approx(40, abs=1e-3)
-    assert "<b>40</b><span>percentile of human ratings</span>" in pair_html(pair, 64)
+    assert "<b>40</b><span>percentile of human ratings</span>" in pair_html(pair, shared)
 
 
-def test_a_long_pair_is_said_to_be_cut(shared):
+def test_a_long_pair_is_reported_as_cut(shared):
     pair = score_pair(shared, "the cat " * 60, "the cat")
     assert pair.truncated
-    assert "longer than the 64 tokens" in pair_html(pair, 64)
+    assert "longer than the 64 tokens" in pair_html(pair, shared)
 
 
 def test_the_page_shows_the_pair_and_escapes_it(shared):
     pair = score_pair(shared, "a cat", "<script>alert(1)</script> cat")
-    html = pair_html(pair, 64)
+    html = pair_html(pair, shared)
     assert "<script" not in html and "&lt;" in html
     assert f"{pair.score:.2f}".replace("-", "\u2212") in html and f"{pair.chrf:.1f}" in html
     assert "longer than" not in html
+
+
+def test_what_a_score_means_is_shown_by_examples_that_the_checkpoint_scored(shared):
+    assert [point.name for point in shared.scale] != [] and len(shared.scale) == 5
+    scores = [point.score for point in shared.scale]
+    assert scores == sorted(scores, reverse=True)
+    own = shared.scorer.score(references=[SCALE_REFERENCE] * 5, candidates=[p.candidate for p in shared.scale])
+    assert scores == pytest.approx(own, abs=1e-6)
+    between = (scores[1] + scores[2]) / 2
+    rows = re.findall(r'<tr class="(\w*)"><td class="number">(.*?)</td>', scale_html(shared.scale, between))
+    assert [kind for kind, _ in rows] == ["", "", "own", "", "", ""]
+    assert [shown.replace("\u2212", "-") for _, shown in rows][2] == f"{between:.2f}"
+
+
+def test_the_embedded_checkpoint_orders_its_scale_as_people_would():
+    shared = SharedScorer(DEFAULT_CHECKPOINT, "cpu")
+    assert [point.name for point in shared.scale] == list(SCALE_CANDIDATES)
+
+
+def test_the_paraphrase_is_the_first_example_beside_its_antonym():
+    shared = SharedScorer(DEFAULT_CHECKPOINT, "cpu")
+    paraphrase, antonym = (score_pair(shared, *example) for example in EXAMPLES[:2])
+    assert EXAMPLES[0][0] == EXAMPLES[1][0]
+    assert paraphrase.score > antonym.score and paraphrase.sentbleu < antonym.sentbleu
 
 
 @pytest.mark.parametrize(
