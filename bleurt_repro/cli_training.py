@@ -81,18 +81,16 @@ def calibrate(
 def experiment_agreement(context: typer.Context) -> None:
     """Measure how well metrics agree with people, on ratings or ranks of your own (--help lists the options)."""
     from bleurt_repro.training.experiments import agreement
-    from bleurt_repro.training.experiments import report as tables
 
-    typer.echo(tables.draw_table(agreement.main(context.args)))
+    typer.echo(agreement.draw_table(agreement.main(context.args)))
 
 
 @experiment_app.command("wmt", context_settings=PASS_ON)
 def experiment_wmt(context: typer.Context) -> None:
     """Agreement with the ratings of a WMT year, beside the published figures (--help lists the options)."""
-    from bleurt_repro.training.experiments import report as tables
     from bleurt_repro.training.experiments import wmt
 
-    typer.echo(tables.draw_table(wmt.main(context.args)))
+    typer.echo(wmt.draw_table(wmt.main(context.args)))
 
 
 @experiment_app.command("drift", context_settings=PASS_ON)
@@ -115,47 +113,21 @@ def experiment_webnlg(context: typer.Context) -> None:
 def experiment_ablation(context: typer.Context) -> None:
     """What each pre-training task and step adds (--help lists the options)."""
     from bleurt_repro.training.experiments import ablation
-    from bleurt_repro.training.experiments import report as tables
 
-    typer.echo(tables.draw_table(ablation.main(context.args)))
+    typer.echo(ablation.draw_table(ablation.main(context.args)))
 
 
 @experiment_app.command("robleurt", context_settings=PASS_ON)
 def experiment_robleurt(context: typer.Context) -> None:
     """Sources, combination, encoders, pre-training and denoising, table by table (--help lists the options)."""
     from bleurt_repro.training.experiments import robleurt
-    from bleurt_repro.training.experiments import robleurt as robleurt_report
 
-    typer.echo(robleurt_report.draw_tables(robleurt.main(context.args)))
+    typer.echo(robleurt.draw_tables(robleurt.main(context.args)))
 
 
-@experiment_app.command("sanity")
-def experiment_sanity(
-    output: Annotated[str, typer.Option(help="Folder to write results, table, plot and failures to.")],
-    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint to judge; repeatable.")] = None,
-    baselines: Annotated[
-        list[str] | None, typer.Option(help="sentbleu, chrf++, bertscore:ENCODER, ...; repeatable.")
-    ] = None,
-    pairs: Annotated[
-        str | None, typer.Option(help="Table of type, reference, better, worse; the project's own two by default.")
-    ] = None,
-    references: Annotated[
-        str | None, typer.Option(help="Ratings, or one reference a line: check the extremes, too.")
-    ] = None,
-    most_references: Annotated[int, typer.Option(help="How many references to sample.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the sample and the candidates made for it.")] = 0,
-) -> None:
-    """Judge checkpoints and baselines on minimal pairs and at the extremes."""
+@experiment_app.command("sanity", context_settings=PASS_ON)
+def experiment_sanity(context: typer.Context) -> None:
+    """Judge checkpoints and baselines on minimal pairs and at the extremes (--help lists the options)."""
     from bleurt_repro.training.experiments import sanity
-    from bleurt_repro.training.experiments import sanity as sanity_report
 
-    results = sanity.run(
-        output=output,
-        checkpoints=checkpoint or [],
-        baselines=baselines or [],
-        pairs=pairs,
-        references=references,
-        most_references=most_references,
-        seed=seed,
-    )
-    typer.echo(sanity_report.draw_table(results))
+    typer.echo(sanity.draw_table(sanity.main(context.args)))

@@ -2,13 +2,12 @@
 
     python docs/draw_reproduction.py docs/reproduction.md docs/results/reproduction
 
-Between `<!-- begin NAME -->` and `<!-- end NAME -->` stands what is drawn from NAME.json in the second folder; where
-there is no such file, "not measured".
+Between `<!-- begin NAME -->` and `<!-- end NAME -->` stands the table of NAME.json in the second folder, or, where there is
+no such file, "not measured".
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -17,15 +16,16 @@ from typing import Any
 
 from bleurt_repro.training.experiments.ablation import ALL, NONE, ONLY, STEPS, WITHOUT, relative_gain
 from bleurt_repro.training.experiments.drift import draw_table as draw_drift
-from bleurt_repro.training.experiments.report import HEADINGS, PUBLISHED, percent
+from bleurt_repro.training.experiments.report import HEADINGS, PUBLISHED, markdown, percent
 from bleurt_repro.training.experiments.webnlg import draw_table as draw_webnlg
+from bleurt_repro.training.results import Result
 
 NOT_MEASURED = "not measured\n"
 MARKS = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
 def draw_document(text: str, folder: Path) -> str:
-    """Put what is drawn from results between the marks of a document.
+    """Return a document with the tables drawn from results between its marks.
 
     Args:
         text: the document.
@@ -36,8 +36,6 @@ def draw_document(text: str, folder: Path) -> str:
 
 def draw_wmt(results: Mapping[str, Any]) -> str:
     """Draw averages over language pairs: ours with intervals, then the published ones."""
-    import pandas
-
     table = {}
     for row in results["rows"]:
         ends = row["average_intervals"]
@@ -49,14 +47,11 @@ def draw_wmt(results: Mapping[str, Any]) -> str:
             table[f"{row['name']} {PUBLISHED}"] = {
                 HEADINGS[name]: percent(row["average"].get(name)) for name in results["measures"]
             }
-    drawn = pandas.DataFrame.from_dict(table, orient="index").to_markdown(disable_numparse=True)
-    return f"Averages over language pairs, x 100 [95 % interval].\n\n{drawn}\n"
+    return f"Averages over language pairs, x 100 [95 % interval].\n\n{markdown(table)}"
 
 
 def draw_ablation(results: Mapping[str, Any]) -> str:
     """Draw the gains of figures 4 and 5: tau, and its gain over what the arm is compared with."""
-    import pandas
-
     base = {row["arm"]: row for row in results["rows"] if row["arm"] in (NONE, ALL)}
     table = {}
     for row in results["rows"]:
@@ -66,8 +61,7 @@ def draw_ablation(results: Mapping[str, Any]) -> str:
             gain, ends = relative_gain(results, row, base[against])
             cells["gain, % [95 % interval]"] = f"{percent(gain, *ends)} over {against}"
         table[row["name"]] = cells
-    drawn = pandas.DataFrame.from_dict(table, orient="index").fillna("-").to_markdown(disable_numparse=True)
-    return f"{drawn}\n"
+    return markdown(table)
 
 
 DRAWERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
@@ -81,9 +75,10 @@ DRAWERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 def _draw(path: Path) -> str:
     if not path.is_file():
         return NOT_MEASURED
-    results = json.loads(path.read_text(encoding="utf-8"))
-    command = f"Measured by version {results['version']} with\n\n```sh\n{results['command']}\n```\n"
-    return f"{command}\n{DRAWERS[results['experiment']](results)}"
+    results = Result.read(path)
+    version = results.versions["bleurt_repro"]
+    command = f"Measured by version {version} with\n\n```sh\n{results.command}\n```\n"
+    return f"{command}\n{DRAWERS[results.kind](results)}"
 
 
 def main(arguments: list[str]) -> None:

@@ -182,8 +182,8 @@ def denoise_file(
         ValueError: if there are fewer than two metrics, or as `denoise`.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import write_text
-    from bleurt_repro.training.run import fingerprint
+    from bleurt_repro.metric.files.writing import write_json_lines, write_text
+    from bleurt_repro.training.results import fingerprint
 
     if len(checkpoints) + len(score_files) < 2:
         raise ValueError("denoising takes at least two metrics: name more --checkpoint or --scores")
@@ -202,7 +202,7 @@ def denoise_file(
         "by_year": done.by_year,
     }
     Path(output).parent.mkdir(parents=True, exist_ok=True)
-    write_text(Path(output), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in done.rows))
+    write_json_lines(Path(output), done.rows)
     write_text(Path(f"{output}.json"), json.dumps(record, indent=2) + "\n")
     return done
 
@@ -214,9 +214,9 @@ def _metrics(
 
     import pandas
 
+    from bleurt_repro.training.experiments.measure import rating_texts
     from bleurt_repro.training.experiments.metric_rows import all_rows
     from bleurt_repro.training.experiments.options import Cells, MetricOptions
-    from bleurt_repro.training.experiments.rating_tables import rating_texts
 
     texts = rating_texts(pandas.DataFrame(rows))
     metrics = MetricOptions(checkpoint=[*checkpoints], score_files=[*score_files])

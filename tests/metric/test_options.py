@@ -40,11 +40,11 @@ def test_names_may_have_hyphens():
 def test_the_command_names_files_without_folders(tmp_path):
     (tmp_path / "ratings.jsonl").touch()
     options = AgreementOptions("out", ratings=str(tmp_path / "ratings.jsonl"))
-    assert command("wmt", [ModelOptions(model_name="my model")]).endswith("--model_name 'my model' --output OUT")
+    assert command("wmt", [ModelOptions(model_name="my model")]).endswith("--model-name 'my model' --output OUT")
     metrics = MetricOptions(baselines=["bleu", f"bertscore:{tmp_path}"], score_files=[f"x={tmp_path}/ratings.jsonl"])
     assert command("agreement", (options, metrics)) == (
         f"bleurt-repro experiment agreement --ratings ratings.jsonl --baselines bleu bertscore:{tmp_path.name} "
-        "--score_files x=ratings.jsonl --output OUT"
+        "--score-files x=ratings.jsonl --output OUT"
     )
 
 

@@ -2,25 +2,28 @@
 
     bleurt-repro experiment agreement --ratings wmt18.jsonl --baselines sentbleu chrf++ --output OUT
     bleurt-repro experiment agreement --relative-ranks ranks.jsonl --checkpoint ORG/NAME --output OUT
+    bleurt-repro experiment agreement --ratings wmt18.jsonl --checkpoint ORG/NAME --measures acc_eq spa --output OUT
 
 OUT gets results.json (figures, intervals, tests, seed, signatures, fingerprint of the data) and, drawn from it alone,
-table.md, comparisons.md, agreement.png and agreement.svg. What is scored is kept in OUT/cells: a killed run goes on.
+table.md, comparisons.md, agreement.png and agreement.svg. What is scored is kept in OUT/cells: a killed run resumes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.statistics import RESAMPLES
-from bleurt_repro.training.experiments.options import MetricOptions, command, read_options
-from bleurt_repro.training.experiments.report import draw_comparisons, draw_table
+from bleurt_repro.training.experiments.options import CELLS, Cells, MetricOptions, command, read_options
+from bleurt_repro.training.experiments.report import draw_table, write_report
+from bleurt_repro.training.results import Result
 
-RESULTS = "results.json"
-CELLS = "cells"
+if TYPE_CHECKING:
+    from bleurt_repro.training.experiments.measure import Sample
+    from bleurt_repro.training.experiments.metric_rows import Texts
+
+__all__ = ["AgreementOptions", "draw_table", "main", "run_agreement"]
 
 
 @dataclass
@@ -37,64 +40,55 @@ class AgreementOptions:
     average_duplicates: bool = field(
         default=False, metadata={"help": "Average the scores of ratings with one reference and candidate."}
     )
+    measures: list[str] = field(
+        default_factory=lambda: ["kendall_tau", "pearson_r"],
+        metadata={
+            "help": "Of ratings: kendall_tau, pearson_r, spearman_rho; by segment: acc_eq, kendall_by_item, "
+            "pearson_by_item; of systems: kendall_by_system, pearson_by_system, system_kendall, system_pearson, "
+            "system_accuracy, spa."
+        },
+    )
+    published: int = field(
+        default=0, metadata={"help": "Year whose published figures stand beside (2017 to 2019); 0: none."}
+    )
+    saw_ratings: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Rows whose metric was trained on ratings of this kind, as a column; see --saw-title."},
+    )
+    saw_title: str = field(default="saw such ratings", metadata={"help": "Heading of that column."})
+
+    def __post_init__(self) -> None:
+        from bleurt_repro.training.experiments.measure import MEASURES
+
+        known = [name for name in MEASURES if name != "darr"]
+        if unknown := sorted(set(self.measures) - set(known)):
+            raise ValueError(f"unknown measures {', '.join(unknown)}: known are {', '.join(known)}")
 
 
-def main(words: Sequence[str]) -> dict[str, Any]:
+def main(words: Sequence[str]) -> Result:
     """Run the experiment as the module's docstring says."""
-    options, metrics = read_options((AgreementOptions, MetricOptions), words)
-    return measure_agreement(options, metrics)
+    return run_agreement(*read_options((AgreementOptions, MetricOptions), words))
 
 
-def run(
-    *,
-    output: str | Path,
-    ratings: str | None = None,
-    relative_ranks: str | None = None,
-    checkpoints: Sequence[str] = (),
-    baselines: Sequence[str] = (),
-    score_files: Sequence[str] = (),
-    by: str = "lp",
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    title: str | None = None,
-    scorer_options: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+def run_agreement(
+    options: AgreementOptions, metrics: MetricOptions, scorer_options: Mapping[str, Any] | None = None
+) -> Result:
     """Score the file with every metric, and write and return the results.
 
     Args:
-        output: the folder to write to.
-        ratings: a file with reference, candidate and score (columns of the ratings datasets).
-        relative_ranks: a file with reference, candidate_better and candidate_worse instead.
-        checkpoints: as `BleurtScorer` takes them.
-        baselines: as `find_baseline` takes them.
-        score_files: as `score_file_row` takes them.
-        by: the column whose values are measured apart and then averaged; without it all records are one group.
-        resamples: bootstrap samples of each interval; 0 for none.
-        seed: of the bootstrap.
-        title: what to call the data in tables and cards; the file's name by default.
+        options: the file, and what is measured on it.
+        metrics: which metrics.
         scorer_options: further arguments of `BleurtScorer`.
 
     Raises:
         ValueError: if nothing is to be compared, a baseline is unknown, or the ratings of a group do not vary.
     """
-    options = AgreementOptions(str(output), ratings, relative_ranks, by, title)
-    metrics = MetricOptions(list(checkpoints), list(baselines), list(score_files), resamples, seed)
-    return measure_agreement(options, metrics, scorer_options)
-
-
-def measure_agreement(
-    options: AgreementOptions, metrics: MetricOptions, scorer_options: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Run the experiment with settings that were read; see `run`."""
-    from bleurt_repro import __version__
     from bleurt_repro.training.experiments.baselines import find_baseline
     from bleurt_repro.training.experiments.measure import data_record, judge
-    from bleurt_repro.training.experiments.metric_rows import all_rows
-    from bleurt_repro.training.experiments.options import Cells
+    from bleurt_repro.training.experiments.metric_rows import all_rows, signatures
 
-    path = options.ratings or options.relative_ranks
-    if path is None or (options.ratings and options.relative_ranks):
-        raise ValueError("give either a file of ratings or a file of relative ranks")
+    if (options.ratings is None) == (options.relative_ranks is None):
+        raise ValueError("name either a file of ratings or a file of relative ranks")
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files):
         raise ValueError("nothing to measure: name at least one checkpoint or baseline")
     for name in metrics.baselines:
@@ -102,33 +96,26 @@ def measure_agreement(
     texts, samples, records = _read(options)
     _check_variance(samples)
     rows = all_rows(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options)
-    results = {
-        "experiment": "agreement",
+    path = str(options.ratings or options.relative_ranks)
+    figures = {
         "title": options.title or Path(path).name,
-        "command": command("agreement", (options, metrics)),
-        "data": data_record(path, records),
         "by": options.by,
-        "version": __version__,
-        **judge(rows, samples, metrics.resamples, metrics.seed),
+        **judge(rows, samples, metrics),
     }
-    write_report(Path(options.output), results)
-    return results
+    result = Result(
+        kind="agreement",
+        command=command("agreement", (options, metrics)),
+        seed=metrics.seed,
+        signatures=signatures(rows),
+        data=data_record(path, records),
+        figures={**figures, **_beside(options, figures)},
+    )
+    write_report(options.output, result)
+    return result
 
 
-def write_report(folder: Path, results: dict[str, Any]) -> None:
-    """Write results.json, and what is drawn from it: table.md, comparisons.md and a plot of the averages."""
-    from bleurt_repro.metric.files.writing import write_text
-    from bleurt_repro.training.experiments.report import draw_averages, save_plot
-
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / RESULTS, json.dumps(results, indent=2) + "\n")
-    write_text(folder / "table.md", draw_table(results))
-    write_text(folder / "comparisons.md", draw_comparisons(results))
-    save_plot(draw_averages(results), folder, results["experiment"])
-
-
-def _read(options: AgreementOptions) -> tuple[Any, Any, int]:
-    from bleurt_repro.training.experiments.rating_tables import (
+def _read(options: AgreementOptions) -> tuple[Texts, list[Sample], int]:
+    from bleurt_repro.training.experiments.measure import (
         rating_samples,
         rating_texts,
         read_ratings,
@@ -139,10 +126,10 @@ def _read(options: AgreementOptions) -> tuple[Any, Any, int]:
         return read_relative_ranks(options.relative_ranks, options.by)
     assert options.ratings is not None
     table = read_ratings(options.ratings, options.by, options.average_duplicates)
-    return rating_texts(table), rating_samples(table, options.by), len(table)
+    return rating_texts(table), rating_samples(table, options.by, options.measures), len(table)
 
 
-def _check_variance(samples: Sequence[Any]) -> None:
+def _check_variance(samples: Sequence[Sample]) -> None:
     """Refuse ratings that do not vary before anything is scored."""
     import numpy as np
 
@@ -152,3 +139,22 @@ def _check_variance(samples: Sequence[Any]) -> None:
                 f"all {len(sample.second)} ratings of group {sample.group} are {sample.second[0]:g}: without variance "
                 "there is no correlation; leave the group out, or group by another column"
             )
+
+
+def _beside(options: AgreementOptions, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the published rows, and all rows with the column of those that saw such ratings."""
+    from bleurt_repro.training.experiments.wmt import SOURCE, published_rows
+
+    published = published_rows(options.published, tuple(figures["measures"])) if options.published else []
+    rows = figures["rows"]
+    if options.saw_ratings:
+        if unknown := sorted(set(options.saw_ratings) - {row["name"] for row in rows}):
+            names = ", ".join(row["name"] for row in rows)
+            raise ValueError(f"saw_ratings names {unknown[0]}, which is no row: rows are {names}")
+        rows = [_with_column(row, options, row["name"] in options.saw_ratings) for row in rows]
+        published = [_with_column(row, options, False) for row in published]
+    return {"rows": rows, **({"published": published, "published_source": SOURCE} if published else {})}
+
+
+def _with_column(row: Mapping[str, Any], options: AgreementOptions, saw: bool) -> dict[str, Any]:
+    return {**row, "columns": {options.saw_title: "yes" if saw else "no"}}

@@ -1,12 +1,8 @@
-"""Metrics that people know, to stand beside a learned one: each gives one score a pair, higher is better.
+"""Metrics that people know, as rows beside a learned one: each gives one score a pair, higher is better.
 
-A baseline is a key of `BASELINES`, or a key of `ENCODER_BASELINES` with an encoder: `bertscore:FOLDER_OR_HUB_ID`.
-
-METEOR (https://aclanthology.org/W05-0909) by nltk, with synonyms where WordNet is installed.
-
-Baselines that compare an encoder's vectors: BERTscore and the cosine of whole sentences.
-
-MoverScore (https://aclanthology.org/D19-1053): how far the candidate's words must move to become the reference's.
+By the words that the two texts share: sentBLEU, BLEU, chrF++, TER, ROUGE-L, METEOR, and the ratio of lengths. By the
+vectors of an encoder: BERTscore, MoverScore, and the cosine of whole sentences. A baseline is a key of `BASELINES`, or a key
+of `ENCODER_BASELINES` with an encoder: `bertscore:FOLDER_OR_HUB_ID`, or `bertscore@5:FOLDER_OR_HUB_ID` for layer 5.
 """
 
 from __future__ import annotations
@@ -22,24 +18,86 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    import numpy
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     from bleurt_repro.datasets_builders.signals.bertscore import BertScore
 
+Values = NDArray[np.float64]
 
-class NoSynonyms:
-    """Stands in for WordNet where its corpus is not installed: no word has a synonym."""
+LANGUAGE = "en"
+# Of a pair with a blank side, in all baselines with an encoder.
+BLANK_SCORE = 0.0
 
-    def synsets(self, _: str) -> list[Any]:
-        """Give no sets."""
-        return []
+
+class Scored(NamedTuple):
+    """Scores of one metric, one a pair, and the signature that reproduces them."""
+
+    scores: list[float]
+    signature: str
+
+
+Score = Callable[[Sequence[str], Sequence[str]], Scored]
+
+
+# By the words that reference and candidate share.
+
+
+def sentbleu(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute Moses' sentence BLEU on Moses-tokenised text, 0 to 100: the sentBLEU of the WMT Metrics task."""
+    from bleurt_repro.datasets_builders.signals.bleu import Bleu
+
+    scores = Bleu()(references, candidates)[:, 0].tolist()
+    return Scored(scores, f"sentBLEU|tok:sacremoses-{version('sacremoses')}|case:mixed|smooth:add-one")
+
+
+def bleu(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute sacreBLEU's sentence BLEU with its own tokenisation and effective order, 0 to 100."""
+    from sacrebleu.metrics import BLEU
+
+    return _sacrebleu(BLEU(effective_order=True), references, candidates)
+
+
+def chrf_plus_plus(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute chrF++ (https://aclanthology.org/W17-4770) by sacreBLEU, 0 to 100."""
+    from sacrebleu.metrics import CHRF
+
+    return _sacrebleu(CHRF(word_order=2), references, candidates)
+
+
+def ter(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute TER by sacreBLEU with its sign turned, so that higher is better: 0 is no edit, -100 one edit a word."""
+    from sacrebleu.metrics import TER
+
+    scored = _sacrebleu(TER(), references, candidates)
+    return Scored([-score for score in scored.scores], f"-{scored.signature}")
+
+
+def _sacrebleu(metric: BLEU | CHRF | TER, references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    pairs = zip(references, candidates, strict=True)
+    scores = [metric.sentence_score(candidate, [reference]).score for reference, candidate in pairs]
+    return Scored(scores, f"{type(metric).__name__}|{metric.get_signature()}")
+
+
+def rouge(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute the F of ROUGE-L (https://aclanthology.org/W04-1013) by `rouge-score`, with stemming, 0 to 1."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(["rougeL"], use_stemmer=True)
+    pairs = zip(references, candidates, strict=True)
+    scores = [scorer.score(reference, candidate)["rougeL"].fmeasure for reference, candidate in pairs]
+    return Scored(scores, f"ROUGE-L|f1|stem:porter|version:{version('rouge-score')}")
+
+
+def length_ratio(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute the shorter length over the longer one, in characters, 0 to 1: what length alone tells."""
+    pairs = [(len(r), len(c)) for r, c in zip(references, candidates, strict=True)]
+    return Scored([min(pair) / max(*pair, 1) for pair in pairs], "length_ratio|shorter/longer|unit:character")
 
 
 def meteor(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """Give the METEOR of each pair, 0 to 1, lower-cased, of Moses' tokens.
+    """Compute METEOR (https://aclanthology.org/W05-0909) by nltk, 0 to 1, lower-cased, of Moses' tokens.
 
-    WordNet is used if `nltk.download("wordnet")` was run; the signature says which stages matched.
+    Synonyms match if `nltk.download("wordnet")` was run; the signature names the stages that matched.
     """
     from nltk.translate.meteor_score import single_meteor_score
 
@@ -53,8 +111,16 @@ def meteor(references: Sequence[str], candidates: Sequence[str]) -> Scored:
     return Scored(scores, "|".join([*parts, f"nltk:{version('nltk')}"]))
 
 
+class NoSynonyms:
+    """Stands in for WordNet where its corpus is not installed: no word has a synonym."""
+
+    def synsets(self, _: str) -> list[Any]:
+        """Return no sets."""
+        return []
+
+
 def find_wordnet() -> tuple[Any, str]:
-    """Give WordNet, or what stands in for it, and the name of METEOR's stages with it."""
+    """Return WordNet, or what stands in for it, and the names of METEOR's stages with it."""
     from nltk.corpus import wordnet
 
     try:
@@ -64,31 +130,40 @@ def find_wordnet() -> tuple[Any, str]:
     return wordnet, "exact+stem+synonym"
 
 
-# Of a pair with a blank side, as in BERTscore.
-BLANK_SCORE = 0.0
+def tokenize(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Split texts into words as Moses' tokeniser does, each different text once."""
+    from sacremoses import MosesTokenizer
+
+    moses = MosesTokenizer(lang=LANGUAGE)
+    return {text: moses.tokenize(text, escape=False) for text in dict.fromkeys(texts)}
 
 
-def bertscore(encoder: str, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """F of BERTscore (https://arxiv.org/abs/1904.09675), without idf weights or rescaling.
+# By the vectors of an encoder.
+
+
+def bertscore(encoder: str, references: Sequence[str], candidates: Sequence[str], layer: int | None = None) -> Scored:
+    """Compute the F of BERTscore (https://arxiv.org/abs/1904.09675), without idf weights or rescaling.
 
     Args:
-        encoder: folder or Hub id; the layer is the library's choice for those it knows, else the last.
+        encoder: folder or Hub id.
         references, candidates: the pairs.
+        layer: whose vectors are compared; by default the library's choice for encoders it knows, else the last.
     """
     from bleurt_repro.datasets_builders.signals.bertscore import BertScore
 
-    signal = BertScore(encoder)
+    signal = BertScore(encoder, layers=layer)
     return Scored(signal(references, candidates)[:, 2].tolist(), f"BERTscore|f1|{describe(signal)}|idf:no")
 
 
-def cosine(encoder: str, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """Cosine of the means of the last layer's vectors, -1 to 1; 0 where a side is blank.
+def cosine(encoder: str, references: Sequence[str], candidates: Sequence[str], layer: int | None = None) -> Scored:
+    """Compute the cosine of the means of the vectors, -1 to 1; 0 where a side is blank.
 
     Args:
         encoder: folder or Hub id, best one made for sentences (https://arxiv.org/abs/1908.10084).
         references, candidates: the pairs.
+        layer: whose vectors; the last by default.
     """
-    signal = last_layer(encoder)
+    signal = at_layer(encoder, layer)
     means = sentence_means(signal, [*references, *candidates])
     scores = [
         float(means[reference] @ means[candidate]) if reference in means and candidate in means else BLANK_SCORE
@@ -97,10 +172,8 @@ def cosine(encoder: str, references: Sequence[str], candidates: Sequence[str]) -
     return Scored(scores, f"cosine|pooling:mean|{describe(signal)}")
 
 
-def sentence_means(signal: BertScore, texts: Sequence[str]) -> dict[str, numpy.ndarray]:
-    """Give each different text that is not blank the mean of its vectors, of length 1."""
-    import numpy as np
-
+def sentence_means(signal: BertScore, texts: Sequence[str]) -> dict[str, Values]:
+    """Compute for each different text that is not blank the mean of its vectors, of length 1."""
     means = {}
     for text, (vectors, _) in signal.encode([text for text in texts if text.strip()]).items():
         mean = vectors.float().mean(dim=0).cpu().numpy()
@@ -108,40 +181,22 @@ def sentence_means(signal: BertScore, texts: Sequence[str]) -> dict[str, numpy.n
     return means
 
 
-def last_layer(encoder: str) -> BertScore:
-    """Open an encoder to give the vectors of its last layer."""
-    from transformers import AutoConfig
+def mover_score(
+    encoder: str, references: Sequence[str], candidates: Sequence[str], layer: int | None = None
+) -> Scored:
+    """Compute MoverScore (https://aclanthology.org/D19-1053): 1 minus the earth mover's distance of the word pieces.
 
-    from bleurt_repro.datasets_builders.open_models import find_model
-    from bleurt_repro.datasets_builders.signals.bertscore import BertScore
-
-    layers = int(AutoConfig.from_pretrained(find_model(encoder, "encoder")).num_hidden_layers)
-    return BertScore(encoder, layers=layers)
-
-
-def describe(signal: BertScore) -> str:
-    """Name an encoder, the hash of its weights and its layer, for a signature."""
-    name = signal.identity["name"]
-    shown = Path(name).name if Path(name).is_dir() else name
-    return f"encoder:{shown}|sha256:{signal.identity['sha256']}|layer:{signal.layers}"
-
-
-Values = NDArray[np.float64]
-
-
-def mover_score(encoder: str, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """One minus the earth mover's distance of the two texts' word pieces, at most 1; 0 where a side is blank.
-
-    Single word pieces of the last layer, of length 1, with Euclidean distances and weights by inverse document
-    frequency: the paper's unigram form, but for its averaging of the last five layers.
+    At most 1; 0 where a side is blank. Single word pieces of one layer, of length 1, with Euclidean distances and weights
+    by inverse document frequency: the paper's unigram form, but for its averaging of the last five layers.
 
     Args:
         encoder: folder or Hub id.
         references, candidates: the pairs; either side's document frequencies are counted in its own texts.
+        layer: whose vectors; the last by default.
     """
     from tqdm import tqdm
 
-    signal = last_layer(encoder)
+    signal = at_layer(encoder, layer)
     encoded = signal.encode([text for text in (*references, *candidates) if text.strip()])
     pieces = {text: signal.pieces(text) for text in encoded}
     weights = [
@@ -150,21 +205,21 @@ def mover_score(encoder: str, references: Sequence[str], candidates: Sequence[st
     scores = []
     for pair in tqdm(list(zip(references, candidates, strict=True)), desc="moverscore", unit="pair", disable=None):
         if any(text not in encoded for text in pair):
-            scores.append(0.0)
+            scores.append(BLANK_SCORE)
             continue
-        sides = [_side(encoded[text], pieces[text], weight) for text, weight in zip(pair, weights, strict=True)]
+        sides = [_points(encoded[text], pieces[text], weight) for text, weight in zip(pair, weights, strict=True)]
         scores.append(1.0 - earth_movers_distance(*sides[0], *sides[1]))
     return Scored(scores, f"MoverScore|unigrams|idf:yes|solver:highs|{describe(signal)}")
 
 
 def inverse_frequencies(texts: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Give each word piece log((n + 1) / (number of the n texts that hold it + 1))."""
+    """Compute for each word piece log((n + 1) / (number of the n texts that hold it + 1))."""
     counts = Counter(piece for text in texts for piece in set(text))
     return {piece: float(np.log((len(texts) + 1) / (count + 1))) for piece, count in counts.items()}
 
 
 def earth_movers_distance(first: Values, first_weights: Values, second: Values, second_weights: Values) -> float:
-    """Give the least cost of moving one set of weighted points onto another.
+    """Compute the least cost of moving one set of weighted points onto another.
 
     Args:
         first, second: points, of shapes (n, size) and (m, size).
@@ -190,90 +245,34 @@ def _scaled(weights: Values) -> Values:
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 
 
-def _side(encoded: tuple[Any, Any], pieces: Sequence[int], frequencies: dict[int, float]) -> tuple[Values, Values]:
+def _points(encoded: tuple[Any, Any], pieces: Sequence[int], frequencies: dict[int, float]) -> tuple[Values, Values]:
+    """Return the vectors of a text's inner word pieces, of length 1, and their weights."""
     vectors, inner = encoded[0].double().cpu().numpy(), encoded[1].cpu().numpy() > 0
     weights = np.array([frequencies[piece] for piece in pieces])
     lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return (vectors / lengths)[inner], weights[inner]
 
 
-LANGUAGE = "en"
+def at_layer(encoder: str, layer: int | None = None) -> BertScore:
+    """Open an encoder for the vectors of one layer, the last by default."""
+    from transformers import AutoConfig
+
+    from bleurt_repro.datasets_builders.open_models import find_model
+    from bleurt_repro.datasets_builders.signals.bertscore import BertScore
+
+    if layer is None:
+        layer = int(AutoConfig.from_pretrained(find_model(encoder, "encoder")).num_hidden_layers)
+    return BertScore(encoder, layers=layer)
 
 
-class Scored(NamedTuple):
-    """Scores of one metric, one a pair, and the signature that reproduces them."""
-
-    scores: list[float]
-    signature: str
-
-
-def sentbleu(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """Moses' sentence BLEU on Moses-tokenised text, 0 to 100: the sentBLEU of the WMT Metrics task."""
-    from bleurt_repro.datasets_builders.signals.bleu import Bleu
-
-    scores = Bleu()(references, candidates)[:, 0].tolist()
-    return Scored(scores, f"sentBLEU|tok:sacremoses-{version('sacremoses')}|case:mixed|smooth:add-one")
+def describe(signal: BertScore) -> str:
+    """Return an encoder's name, the hash of its weights and its layer, for a signature."""
+    name = signal.identity["name"]
+    shown = Path(name).name if Path(name).is_dir() else name
+    return f"encoder:{shown}|sha256:{signal.identity['sha256']}|layer:{signal.layers}"
 
 
-def bleu(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """SacreBLEU's sentence BLEU with its own tokenisation and effective order, 0 to 100."""
-    from sacrebleu.metrics import BLEU
-
-    return _sacrebleu(BLEU(effective_order=True), references, candidates)
-
-
-def chrf_plus_plus(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """chrF++ (https://aclanthology.org/W17-4770) by sacreBLEU, 0 to 100."""
-    from sacrebleu.metrics import CHRF
-
-    return _sacrebleu(CHRF(word_order=2), references, candidates)
-
-
-def ter(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """TER by sacreBLEU with its sign turned, so that higher is better: 0 is no edit, -100 one edit a word."""
-    from sacrebleu.metrics import TER
-
-    scored = _sacrebleu(TER(), references, candidates)
-    return Scored([-score for score in scored.scores], f"-{scored.signature}")
-
-
-def rouge(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """F of ROUGE-L (https://aclanthology.org/W04-1013) by `rouge-score`, with stemming, 0 to 1."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer(["rougeL"], use_stemmer=True)
-    pairs = zip(references, candidates, strict=True)
-    scores = [scorer.score(reference, candidate)["rougeL"].fmeasure for reference, candidate in pairs]
-    return Scored(scores, f"ROUGE-L|f1|stem:porter|version:{version('rouge-score')}")
-
-
-def length_ratio(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """The shorter length over the longer one, in characters, 0 to 1: what knows nothing but length reaches."""
-    pairs = [(len(r), len(c)) for r, c in zip(references, candidates, strict=True)]
-    return Scored([min(pair) / max(*pair, 1) for pair in pairs], "length_ratio|shorter/longer|unit:character")
-
-
-def _meteor(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-
-    return meteor(references, candidates)
-
-
-def _bertscore(encoder: str, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-
-    return bertscore(encoder, references, candidates)
-
-
-def _mover_score(encoder: str, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-
-    return mover_score(encoder, references, candidates)
-
-
-def _cosine(encoder: str, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-
-    return cosine(encoder, references, candidates)
-
-
-Score = Callable[[Sequence[str], Sequence[str]], Scored]
+# By name.
 
 BASELINES: dict[str, Score] = {
     "sentbleu": sentbleu,
@@ -281,13 +280,13 @@ BASELINES: dict[str, Score] = {
     "chrf++": chrf_plus_plus,
     "ter": ter,
     "rouge": rouge,
-    "meteor": _meteor,
+    "meteor": meteor,
     "length_ratio": length_ratio,
 }
-ENCODER_BASELINES: dict[str, Callable[[str, Sequence[str], Sequence[str]], Scored]] = {
-    "bertscore": _bertscore,
-    "moverscore": _mover_score,
-    "cosine": _cosine,
+ENCODER_BASELINES: dict[str, Callable[..., Scored]] = {
+    "bertscore": bertscore,
+    "moverscore": mover_score,
+    "cosine": cosine,
 }
 
 
@@ -295,35 +294,26 @@ def find_baseline(name: str) -> Score:
     """Find a baseline by its name.
 
     Args:
-        name: a key of `BASELINES`, or `KEY:ENCODER` with a key of `ENCODER_BASELINES`.
+        name: a key of `BASELINES`, or `KEY:ENCODER` or `KEY@LAYER:ENCODER` with a key of `ENCODER_BASELINES`.
 
     Raises:
-        ValueError: if there is none, or the encoder is missing.
+        ValueError: if there is none, the encoder is missing, or the layer is not a number.
     """
-    key, _, encoder = name.partition(":")
     if name in BASELINES:
         return BASELINES[name]
+    asked, _, encoder = name.partition(":")
+    key, has_layer, layer = asked.partition("@")
     if key in ENCODER_BASELINES and encoder:
-        return partial(ENCODER_BASELINES[key], encoder)
+        if has_layer and not layer.isdecimal():
+            raise ValueError(f"the layer of {name} must be a number, such as {key}@5:{encoder}, found {layer!r}")
+        return partial(ENCODER_BASELINES[key], encoder, **({"layer": int(layer)} if has_layer else {}))
     known = ", ".join([*BASELINES, *(f"{key}:ENCODER" for key in ENCODER_BASELINES)])
     raise ValueError(f"unknown baselines {name}: known are {known}")
 
 
 def shown_name(name: str) -> str:
-    """Name a baseline in tables: `bertscore:/here/encoder` as "bertscore (encoder)"."""
-    key, _, encoder = name.partition(":")
-    return f"{key} ({Path(encoder).name})" if encoder else name
-
-
-def tokenize(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Part texts into words as Moses' tokeniser does, each different text once."""
-    from sacremoses import MosesTokenizer
-
-    moses = MosesTokenizer(lang=LANGUAGE)
-    return {text: moses.tokenize(text, escape=False) for text in dict.fromkeys(texts)}
-
-
-def _sacrebleu(metric: BLEU | CHRF | TER, references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    pairs = zip(references, candidates, strict=True)
-    scores = [metric.sentence_score(candidate, [reference]).score for reference, candidate in pairs]
-    return Scored(scores, f"{type(metric).__name__}|{metric.get_signature()}")
+    """Return a baseline's name in tables: `bertscore:/here/encoder` is "bertscore (encoder)"."""
+    asked, _, encoder = name.partition(":")
+    key, has_layer, layer = asked.partition("@")
+    shown = f"{Path(encoder).name}, layer {layer}" if has_layer else Path(encoder).name
+    return f"{key} ({shown})" if encoder else name

@@ -5,14 +5,11 @@ r"""Quality drift (BLEURT, section 5.2, figures 1 and 2): train on worse transla
 
 DATA is what `bleurt-repro data wmt` wrote for 2017: train, validation and test. OUT gets
 results.json and, drawn from it alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test
-skew, a line for each training skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run goes on.
-
-Draw the table and the two figures of the drift experiment from its results.
+skew, a line for each training skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run resumes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
-from bleurt_repro.training.experiments.report import error_bars, percent, style
+from bleurt_repro.training.experiments.options import (
+    CELLS,
+    Cells,
+    MetricOptions,
+    ModelOptions,
+    command,
+    read_options,
+)
+from bleurt_repro.training.experiments.report import error_bars, percent, style, write_report
+from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +37,169 @@ if TYPE_CHECKING:
 
     from bleurt_repro.training.experiments.metric_rows import Row, Texts
 
+# BLEURT, section 5.2 and B.3.
+ALPHAS = (0.0, 0.5, 1.0, 1.5, 3.0)
+BINS = 10
+DENSITY_BINS = 30
+# Of figure 2.
 OTHERS = "metrics that are not trained"
 GREYS = ("#000000", "#666666", "#999999", "#BBBBBB")
+
+
+@dataclass
+class DriftOptions:
+    """Which ratings, and how they are skewed."""
+
+    output: str = field(metadata={"help": "Folder to write."})
+    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
+    train_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of training."})
+    test_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of testing."})
+
+
+def main(words: Sequence[str]) -> Result:
+    """Run the experiment as the module's docstring says."""
+    return run_drift(*read_options((DriftOptions, MetricOptions, ModelOptions), words))
+
+
+def run_drift(options: DriftOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
+    """Train and measure at every skew, and write and return the results.
+
+    Args:
+        options: which ratings, and their skews.
+        metrics: which metrics are measured.
+        models: which models are trained.
+
+    Raises:
+        FileNotFoundError: if the data are not there.
+        ValueError: if nothing is to be measured, or ratings do not vary.
+    """
+    from bleurt_repro.training.experiments.measure import data_record, rating_texts, read_ratings
+    from bleurt_repro.training.experiments.metric_rows import signatures
+    from bleurt_repro.training.experiments.wmt import data_file
+
+    tables = {name: read_ratings(data_file(options.data, name), "lp") for name in ("train", "validation", "test")}
+    rows = _rows(rating_texts(tables["test"]), tables, options, metrics, models)
+    result = Result(
+        kind="drift",
+        command=command("drift", (options, metrics, models)),
+        seed=metrics.seed,
+        signatures=signatures(rows),
+        data={name: data_record(data_file(options.data, name), len(tables[name])) for name in ("train", "test")},
+        figures={
+            "title": "Quality drift",
+            "by": "lp",
+            "resamples": metrics.resamples,
+            "train_alphas": options.train_alphas,
+            "test_alphas": options.test_alphas,
+            "densities": _densities(tables, options, metrics.seed),
+            "by_test_alpha": [_measure_at(alpha, tables["test"], rows, metrics) for alpha in options.test_alphas],
+        },
+    )
+    plots = {"figure1": draw_densities(result), "figure2": draw_lines(result)}
+    write_report(options.output, result, {"table.md": draw_table(result)}, plots)
+    return result
+
+
+def bins_by_rank(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the bin of each rating, 1 for the worst tenth to 10 for the best; equal ratings by their order."""
+    order = np.argsort(np.asarray(scores, dtype=float), kind="stable")
+    bins = np.empty(len(order), dtype=np.int64)
+    bins[order] = np.arange(len(order)) * BINS // len(order) + 1
+    return bins
+
+
+def keep(scores: Sequence[float] | NDArray[np.float64], alpha: float, seed: int, best: bool = False) -> NDArray[Any]:
+    """Choose ratings with probability 1 / B^alpha, where B is the bin from the worst, or 1 / (11 - B)^alpha.
+
+    Args:
+        scores: the ratings.
+        alpha: the skew; 0 keeps all.
+        seed: of the drawing; with one seed a larger skew keeps a part of what a smaller one does.
+        best: whether the best ratings are the likeliest ones, as in testing; in training the worst are.
+
+    Returns:
+        places of those kept, ascending.
+    """
+    bins = bins_by_rank(scores)
+    drawn = np.random.default_rng(seed).random(len(bins))
+    return np.flatnonzero(drawn < ((BINS + 1 - bins) if best else bins) ** -float(alpha))
+
+
+def _rows(
+    texts: Texts,
+    tables: dict[str, pandas.DataFrame],
+    options: DriftOptions,
+    metrics: MetricOptions,
+    models: ModelOptions,
+) -> list[Row]:
+    from bleurt_repro.training.experiments.metric_rows import all_rows
+    from bleurt_repro.training.experiments.trained_models import FineTuning, starts
+
+    if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
+        raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
+    cells = Cells(Path(options.output) / CELLS)
+    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
+    rows = [
+        training.row(
+            f"{name}, train {alpha:g}",
+            start,
+            partial(_skewed_files, Path(options.output) / "data", tables, alpha),
+            texts,
+            {"model": name, "train_alpha": alpha},
+        )
+        for name, start in starts(models)
+        for alpha in options.train_alphas
+    ]
+    return [*rows, *all_rows(texts, cells, metrics)]
+
+
+def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: float, seed: int) -> tuple[Path, Path]:
+    """Write skewed ratings to train and to validate on; bins are of both together."""
+    from bleurt_repro.training.experiments.trained_models import write_ratings
+
+    sizes = len(tables["train"])
+    scores = np.concatenate([tables["train"]["score"], tables["validation"]["score"]])
+    kept = keep(scores, alpha, seed)
+    sides = {"train": kept[kept < sizes], "validation": kept[kept >= sizes] - sizes}
+    columns = ["lp", "source", "reference", "candidate", "score"]
+    paths = []
+    for name, places in sides.items():
+        chosen = tables[name].iloc[places][columns]
+        records = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
+        paths.append(write_ratings(folder / f"{name}-{alpha:g}-seed{seed}.jsonl", records))
+    return paths[0], paths[1]
+
+
+def _measure_at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
+    """Measure all rows on the test ratings of one skew."""
+    from bleurt_repro.training.experiments.measure import Sample, judge, segment_numbers
+
+    kept = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
+    groups = table.iloc[kept].groupby("lp").indices
+    scores, segments = table["score"].to_numpy(float), segment_numbers(table)
+    samples = [
+        Sample("kendall_tau", str(lp), kept[i], scores[kept[i]], segments=segments[kept[i]])
+        for lp, i in sorted(groups.items())
+    ]
+    return {"alpha": alpha, "records": len(kept), **judge(rows, samples, metrics)}
+
+
+def _densities(tables: dict[str, pandas.DataFrame], options: DriftOptions, seed: int) -> dict[str, Any]:
+    """Compute the share of ratings kept and their density for each skew (figure 1)."""
+    sides = {
+        "train": np.concatenate([tables["train"]["score"], tables["validation"]["score"]]).astype(float),
+        "test": tables["test"]["score"].to_numpy(float),
+    }
+    everything = np.concatenate(list(sides.values()))
+    edges = np.linspace(everything.min(), everything.max(), DENSITY_BINS + 1)
+    found: dict[str, Any] = {"edges": edges.tolist()}
+    for side, scores in sides.items():
+        found[side] = []
+        for alpha in options.train_alphas if side == "train" else options.test_alphas:
+            kept = keep(scores, alpha, seed, best=side == "test")
+            density = np.histogram(scores[kept], edges, density=True)[0].tolist()
+            found[side].append({"alpha": alpha, "records": len(kept), "of": len(scores), "density": density})
+    return found
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
@@ -121,172 +287,3 @@ def _draw_line(axes: Axes, results: Mapping[str, Any], name: str, label: str, i:
     places = [part["alpha"] + 0.025 * i for part in results["by_test_alpha"]]
     bars = error_bars(values, ends, 100)
     axes.errorbar(places, [100 * value for value in values], yerr=bars, label=label, **{**style(i), **look})
-
-
-__all__ = ["draw_table", "main", "run"]
-
-# BLEURT, section 5.2 and B.3.
-ALPHAS = (0.0, 0.5, 1.0, 1.5, 3.0)
-BINS = 10
-DENSITY_BINS = 30
-
-
-@dataclass
-class DriftOptions:
-    """Which ratings, and how they are skewed."""
-
-    output: str = field(metadata={"help": "Folder to write."})
-    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
-    train_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of training."})
-    test_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of testing."})
-
-
-def main(words: Sequence[str]) -> dict[str, Any]:
-    """Run the experiment as the module's docstring says."""
-    return run(*read_options((DriftOptions, MetricOptions, ModelOptions), words))
-
-
-def bins_by_rank(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
-    """Give each rating its bin, 1 for the worst tenth to 10 for the best; equal ratings by their order."""
-    order = np.argsort(np.asarray(scores, dtype=float), kind="stable")
-    bins = np.empty(len(order), dtype=np.int64)
-    bins[order] = np.arange(len(order)) * BINS // len(order) + 1
-    return bins
-
-
-def keep(scores: Sequence[float] | NDArray[np.float64], alpha: float, seed: int, best: bool = False) -> NDArray[Any]:
-    """Choose ratings with probability 1 / B^alpha, where B is the bin from the worst, or 1 / (11 - B)^alpha.
-
-    Args:
-        scores: the ratings.
-        alpha: the skew; 0 keeps all.
-        seed: of the drawing; with one seed a larger skew keeps a part of what a smaller one does.
-        best: whether the best ratings are the likeliest ones, as in testing; in training the worst are.
-
-    Returns:
-        places of those kept, ascending.
-    """
-    bins = bins_by_rank(scores)
-    drawn = np.random.default_rng(seed).random(len(bins))
-    return np.flatnonzero(drawn < ((BINS + 1 - bins) if best else bins) ** -float(alpha))
-
-
-def run(options: DriftOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
-    """Run the experiment, and write and return the results.
-
-    Raises:
-        FileNotFoundError: if the data are not there.
-        ValueError: if nothing is to be measured, or ratings do not vary.
-    """
-    from bleurt_repro import __version__
-    from bleurt_repro.training.experiments.measure import data_record
-    from bleurt_repro.training.experiments.rating_tables import rating_texts, read_ratings
-    from bleurt_repro.training.experiments.wmt import data_file
-
-    test, train = data_file(options.data, "test"), data_file(options.data, "train")
-    tables = {name: read_ratings(data_file(options.data, name), "lp") for name in ("train", "validation", "test")}
-    rows = _rows(rating_texts(tables["test"]), tables, options, metrics, models)
-    results = {
-        "experiment": "drift",
-        "title": "Quality drift",
-        "command": command("drift", (options, metrics, models)),
-        "data": {"train": data_record(train, len(tables["train"])), "test": data_record(test, len(tables["test"]))},
-        "by": "lp",
-        "version": __version__,
-        "resamples": metrics.resamples,
-        "seed": metrics.seed,
-        "train_alphas": options.train_alphas,
-        "test_alphas": options.test_alphas,
-        "densities": _densities(tables, options, metrics.seed),
-        "by_test_alpha": [_at(alpha, tables["test"], rows, metrics) for alpha in options.test_alphas],
-    }
-    _write(Path(options.output), results)
-    return results
-
-
-def _rows(
-    texts: Texts,
-    tables: dict[str, pandas.DataFrame],
-    options: DriftOptions,
-    metrics: MetricOptions,
-    models: ModelOptions,
-) -> list[Row]:
-    from bleurt_repro.training.experiments.agreement import CELLS
-    from bleurt_repro.training.experiments.metric_rows import all_rows
-    from bleurt_repro.training.experiments.options import Cells
-    from bleurt_repro.training.experiments.trained_models import FineTuning, starts
-
-    if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
-        raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
-    cells = Cells(Path(options.output) / CELLS)
-    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
-    rows = [
-        training.row(
-            f"{name}, train {alpha:g}",
-            start,
-            partial(_skewed_files, Path(options.output) / "data", tables, alpha),
-            texts,
-            {"model": name, "train_alpha": alpha},
-        )
-        for name, start in starts(models)
-        for alpha in options.train_alphas
-    ]
-    others = all_rows(texts, cells, metrics)
-    return [*rows, *others]
-
-
-def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: float, seed: int) -> tuple[Path, Path]:
-    """Write skewed ratings to train and to validate on; bins are of both together."""
-    from bleurt_repro.training.experiments.trained_models import write_ratings
-
-    sizes = len(tables["train"])
-    scores = np.concatenate([tables["train"]["score"], tables["validation"]["score"]])
-    kept = keep(scores, alpha, seed)
-    sides = {"train": kept[kept < sizes], "validation": kept[kept >= sizes] - sizes}
-    columns = ["lp", "source", "reference", "candidate", "score"]
-    paths = []
-    for name, places in sides.items():
-        chosen = tables[name].iloc[places][columns]
-        records = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
-        paths.append(write_ratings(folder / f"{name}-{alpha:g}-seed{seed}.jsonl", records))
-    return paths[0], paths[1]
-
-
-def _at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
-    """Measure all rows on the test ratings of one skew."""
-    from bleurt_repro.training.experiments.measure import Sample, judge
-
-    kept = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
-    groups = table.iloc[kept].groupby("lp").indices
-    scores = table["score"].to_numpy(float)
-    samples = [Sample("kendall_tau", str(lp), kept[i], scores[kept[i]]) for lp, i in sorted(groups.items())]
-    return {"alpha": alpha, "records": len(kept), **judge(rows, samples, metrics.resamples, metrics.seed)}
-
-
-def _densities(tables: dict[str, pandas.DataFrame], options: DriftOptions, seed: int) -> dict[str, Any]:
-    """Give the share of ratings kept and their density for each skew (figure 1)."""
-    sides = {
-        "train": np.concatenate([tables["train"]["score"], tables["validation"]["score"]]).astype(float),
-        "test": tables["test"]["score"].to_numpy(float),
-    }
-    everything = np.concatenate(list(sides.values()))
-    edges = np.linspace(everything.min(), everything.max(), DENSITY_BINS + 1)
-    found: dict[str, Any] = {"edges": edges.tolist()}
-    for side, scores in sides.items():
-        found[side] = []
-        for alpha in options.train_alphas if side == "train" else options.test_alphas:
-            kept = keep(scores, alpha, seed, best=side == "test")
-            density = np.histogram(scores[kept], edges, density=True)[0].tolist()
-            found[side].append({"alpha": alpha, "records": len(kept), "of": len(scores), "density": density})
-    return found
-
-
-def _write(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.files.writing import write_text
-    from bleurt_repro.training.experiments.report import save_plot
-
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")
-    write_text(folder / "table.md", draw_table(results))
-    save_plot(draw_densities(results), folder, "figure1")
-    save_plot(draw_lines(results), folder, "figure2")

@@ -1,7 +1,7 @@
-"""What a metric says where the answer is known: the reference itself, damaged copies of it, unrelated and empty text.
+"""Candidates whose rank is known: the reference itself, damaged copies of it, unrelated and empty text.
 
 Three checks: the identical candidate scores above every other one of its reference; the empty candidate is at the very
-bottom of all scores; so, nearly, is a candidate that belongs to another reference.
+bottom of all scores; a candidate that belongs to another reference is close to the bottom.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.training.experiments.minimal_pairs import Score, share_with_interval
+from bleurt_repro.metric.statistics import share_with_interval
+from bleurt_repro.training.experiments.baselines import Score
 
 MOST_REFERENCES = 1000
 IDENTICAL, RATED, DROPPED, SHUFFLED, UNRELATED, EMPTY = KINDS = (
@@ -28,7 +29,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 @dataclass
 class Extremes:
-    """Candidates whose worth is known, for a sample of references.
+    """Candidates whose rank is known, for a sample of references.
 
     Attributes:
         references: one an entry.
@@ -121,7 +122,7 @@ def measure_extremes(made: Extremes, score: Score) -> dict[str, Any]:
 
     Args:
         made: of `make_extremes`.
-        score: gives one score a (reference, candidate).
+        score: returns one score a (reference, candidate).
 
     Returns:
         `identical_first`: the share of references whose identical candidate scores above every other one, with its
@@ -152,7 +153,7 @@ def _first(own: np.ndarray, scores: np.ndarray, owners: np.ndarray, members: np.
 
 
 def _percentiles(scores: np.ndarray, kinds: np.ndarray, kind: str) -> dict[str, Any]:
-    """Say where a kind's scores lie, in percent of scores that are no higher, so that ties count against it.
+    """Compute the percentiles of a kind's scores, in percent of scores that are no higher: ties count against it.
 
     `all` is among the scores of all other kinds; `rated` among those of rated candidates alone, None without any.
     """

@@ -1,6 +1,7 @@
-"""Read scores that were worked out elsewhere: a metric's submission to the WMT Metrics task, or a file of one's own.
+"""Score texts with any metric, a row of a table each: a baseline, a checkpoint, or a file of scores computed elsewhere.
 
-Score texts with any metric: a baseline, a checkpoint or a file of scores. Each metric's scores are a cell.
+Such a file is a metric's submission to the WMT Metrics task, or one of your own. The scores of a baseline or checkpoint are
+kept as a cell.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from bleurt_repro.training.experiments.baselines import Scored, find_baseline, s
 from bleurt_repro.training.experiments.options import Cells, MetricOptions, digest
 
 Values = NDArray[np.float64]
+# metric, language pair, test set, system, segment, score: https://aclanthology.org/W18-6450
+SUBMISSION_FIELDS = 6
+Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Texts:
     Attributes:
         references, candidates: of each item.
         sources: of each item, or None.
-        keys: what names an item in a file of scores: dicts with lp, segment_id, system.
+        keys: what identifies an item in a file of scores: dicts with lp, segment_id, system.
     """
 
     references: Sequence[str]
@@ -52,7 +56,7 @@ class Row:
         kind: "baseline", "checkpoint", "file" or "model" (trained here).
         vectors: scores of all items, one array for each seed; NaN where a file has none.
         signature: that reproduces the scores.
-        notes: what else the results say of the row.
+        notes: what else the results report of the row.
     """
 
     name: str
@@ -62,8 +66,13 @@ class Row:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
+def signatures(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the signature of each row by its name."""
+    return {row.name: row.signature for row in rows}
+
+
 def baseline_row(name: str, texts: Texts, cells: Cells) -> Row:
-    """Score with a baseline; pairs that are there several times are scored once.
+    """Score with a baseline; equal pairs are scored once.
 
     Args:
         name: as `find_baseline` takes it.
@@ -100,7 +109,19 @@ def checkpoint_row(name: str, texts: Texts, cells: Cells, options: Mapping[str, 
 
 
 def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Score with a checkpoint and keep nothing: "scores", one an item, and "signature"; equal items are scored once."""
+    """Score with a checkpoint, and keep nothing; equal items are scored once.
+
+    Args:
+        name: as `BleurtScorer` takes it.
+        texts: the items.
+        options: further arguments of `BleurtScorer`.
+
+    Returns:
+        "scores", one an item, and "signature".
+
+    Raises:
+        ValueError: if the checkpoint reads sources, and the data have none.
+    """
     from bleurt_repro.metric.scorer import BleurtScorer
 
     scorer = BleurtScorer(name, **options)
@@ -122,13 +143,13 @@ def score_with(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str,
 def all_rows(
     texts: Texts, cells: Cells, metrics: MetricOptions, options: Mapping[str, Any] | None = None
 ) -> list[Row]:
-    """Score with every metric named, and show how far it is.
+    """Score with every metric named, with a progress bar.
 
     Args:
         texts: the items.
         cells: where scores are kept.
         metrics: which ones.
-        options: arguments of `BleurtScorer` over those that `metrics` gives.
+        options: arguments of `BleurtScorer` over those of `metrics`.
 
     Raises:
         ValueError: if a baseline is unknown, before anything is scored; or a file lacks scores.
@@ -138,7 +159,9 @@ def all_rows(
     for name in metrics.baselines:
         find_baseline(name)
     options = {**metrics.scorer_options, **(options or {})}
-    rows = [score_file_row(item, texts) for item in metrics.score_files]  # quick, and their faults are told at once
+    rows = [
+        score_file_row(item, texts) for item in metrics.score_files
+    ]  # quick, so that their faults are reported at once
     total = len(metrics.checkpoint) + len(metrics.baselines)
     with tqdm(total=total, desc="metrics", unit="metric", disable=None) as bar:
         for name in metrics.checkpoint:
@@ -159,11 +182,6 @@ def _content(name: str) -> str:
     from bleurt_repro.metric.loading.find import find_checkpoint
 
     return content_hash(Path(find_checkpoint(name)))
-
-
-# metric, language pair, test set, system, segment, score: https://aclanthology.org/W18-6450
-SUBMISSION_FIELDS = 6
-Key = tuple[str, str, str]
 
 
 def score_file_row(item: str, texts: Texts) -> Row:
@@ -194,7 +212,7 @@ def score_file_row(item: str, texts: Texts) -> Row:
 
 
 def read_scores(file: Path, texts: Texts) -> np.ndarray:
-    """Give one score an item; see `score_file_row`."""
+    """Read one score an item; see `score_file_row`."""
     if file.name.removesuffix(".gz").endswith(".scr"):
         return _join(file, dict(_submission(file)), texts)
     if file.suffix == ".txt":
@@ -214,7 +232,7 @@ def _submission(file: Path) -> Iterator[tuple[Key, float]]:
         if len(fields) < SUBMISSION_FIELDS:
             raise ValueError(
                 f"{file}, line {number}: expected metric, language pair, test set, system, segment and score, "
-                f"parted by tabs, found {len(fields)} fields"
+                f"separated by tabs, found {len(fields)} fields"
             )
         _, lp, _, system, segment, score = fields[:SUBMISSION_FIELDS]
         yield _key(lp, system, segment), _number(f"{file}, line {number}", score)

@@ -3,21 +3,22 @@
 Four tables of the project's own sentences. The first two ask two questions of the same references and better candidates:
 
 - minimal pairs: the worse candidate is the better one with the error in it. Does the metric see the error?
-- near copies: the worse candidate is the reference with the error in it, so that counting shared words points the wrong
-  way in most rows. Does the metric see the error where the words speak for it?
-- who did what: more minimal pairs of word order, in which the worse candidate has the better one's words with two
-  participants changed round, and nothing but the reference tells which is right.
-- free paraphrases: more minimal pairs of paraphrase, in which a word or a few turn the meaning, often one that the
-  reference only implies.
+- near copies: the worse candidate is the reference with the error in it, so that counting shared words prefers it in most
+  rows. Does the metric see the error all the same?
+- who did what: more minimal pairs of word order; the worse candidate has the better one's words with two participants
+  exchanged, and only the reference tells which is right.
+- free paraphrases: more minimal pairs of paraphrase; one or a few words change the meaning, often one that the reference
+  only implies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bleurt_repro.training.experiments.baselines import Scored, find_baseline
+from bleurt_repro.metric.statistics import CONFIDENCE, share_with_interval
+from bleurt_repro.training.experiments.baselines import Score, Scored, find_baseline
 
 TABLES = {
     "minimal_pairs": Path(__file__).with_name("minimal_pairs.tsv"),
@@ -39,8 +40,6 @@ TYPES = (
     "casing_punctuation",
 )
 OVERALL = "overall"
-
-Score = Callable[[Sequence[str], Sequence[str]], Scored]
 
 
 class MinimalPair(NamedTuple):
@@ -79,7 +78,7 @@ def read_minimal_pairs(path: str | Path) -> list[MinimalPair]:
 
 
 def score_function(kind: str, name: str, scorer_options: dict[str, Any]) -> Score:
-    """Give what scores pairs: a baseline, or a checkpoint, which is loaded once.
+    """Return what scores pairs: a baseline, or a checkpoint, which is loaded once.
 
     Args:
         kind: "baseline" or "checkpoint".
@@ -109,7 +108,7 @@ def prefer(pairs: Sequence[MinimalPair], score: Score) -> tuple[list[dict[str, A
 
     Args:
         pairs: the rows.
-        score: gives one score a (reference, candidate).
+        score: returns one score a (reference, candidate).
 
     Returns:
         one dict a row: its columns, `score_better`, `score_worse`, and `right`, whether the better scored higher, a
@@ -125,8 +124,8 @@ def prefer(pairs: Sequence[MinimalPair], score: Score) -> tuple[list[dict[str, A
     return judged, scored.signature
 
 
-def count_by_type(judged: Sequence[dict[str, Any]], confidence: float = 0.95) -> dict[str, dict[str, Any]]:
-    """Give the share of rows judged right, of each type in order of appearance and last of all rows.
+def count_by_type(judged: Sequence[dict[str, Any]], confidence: float = CONFIDENCE) -> dict[str, dict[str, Any]]:
+    """Compute the share of rows judged right, of each type in order of appearance and last of all rows.
 
     Args:
         judged: of `prefer`.
@@ -140,11 +139,3 @@ def count_by_type(judged: Sequence[dict[str, Any]], confidence: float = 0.95) ->
         groups.setdefault(row["type"], []).append(row["right"])
     groups[OVERALL] = [row["right"] for row in judged]
     return {name: share_with_interval(sum(right), len(right), confidence) for name, right in groups.items()}
-
-
-def share_with_interval(right: int, n: int, confidence: float = 0.95) -> dict[str, Any]:
-    """Give `right` of `n` as a share with its Wilson interval, in fractions of 1; n is at least 1."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(right, n).proportion_ci(confidence, method="wilson")
-    return {"right": right, "n": n, "share": right / n, "low": float(interval.low), "high": float(interval.high)}

@@ -1,6 +1,6 @@
-"""Settings that experiments share, and how they are read: defaults, a YAML file over them, options over both.
+"""What all experiments share: settings, the command that repeats a run, and cells, so that a killed run resumes.
 
-Cells: what an experiment has worked out so far, each in a file of its own, so that a killed run goes on.
+Settings are read as defaults, a YAML file over them, and options over both.
 """
 
 from __future__ import annotations
@@ -18,50 +18,9 @@ from typing import Any
 from bleurt_repro.metric.statistics import RESAMPLES
 
 HASH_DIGITS = 12
-
-
-class Cells:
-    """A folder of cells: a cell is one metric's scores of one data set, or one trained model and its scores.
-
-    Args:
-        folder: where; made with the first cell.
-    """
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-
-    def path(self, name: str, inputs: Any) -> Path:
-        """Give the file of a cell.
-
-        Args:
-            name: for people.
-            inputs: all that the cell's content follows from, fit for JSON; other inputs make another cell.
-        """
-        words = re.sub(r"[^\w+.-]+", "-", name).strip("-.")[-60:]
-        return self.folder / f"{words}-{digest(inputs)}.json"
-
-    def get(self, name: str, inputs: Any, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Read a cell, or compute and keep it.
-
-        Args:
-            name, inputs: of the cell, as in `path`.
-            compute: gives what is kept, fit for JSON.
-        """
-        from bleurt_repro.metric.files.writing import write_text
-
-        path = self.path(name, inputs)
-        if path.is_file():
-            return json.loads(path.read_text(encoding="utf-8"))
-        content = compute()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(content) + "\n")
-        return content
-
-
-def digest(inputs: Any) -> str:
-    """Hash what is fit for JSON, whatever the order of its keys: 12 hexadecimal digits of a SHA-256."""
-    text = json.dumps(inputs, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+# The folder of an experiment's cells, in its output.
+CELLS = "cells"
+SEGMENTS, ROWS = "segments", "rows"
 
 
 @dataclass
@@ -75,17 +34,31 @@ class MetricOptions:
         default_factory=list,
         metadata={
             "help": "sentbleu, bleu, chrf++, ter, rouge, meteor, length_ratio, bertscore:ENCODER, moverscore:ENCODER, "
-            "cosine:ENCODER."
+            "cosine:ENCODER; bertscore@LAYER:ENCODER compares the vectors of that layer."
         },
     )
     score_files: list[str] = field(
-        default_factory=list, metadata={"help": "NAME=FILE: scores worked out elsewhere (.scr, .txt, .jsonl, ...)."}
+        default_factory=list, metadata={"help": "NAME=FILE: scores computed elsewhere (.scr, .txt, .jsonl, ...)."}
     )
     resamples: int = field(default=RESAMPLES, metadata={"help": "Bootstrap samples of each interval; 0 for none."})
+    resample: str = field(
+        default=SEGMENTS,
+        metadata={
+            "help": "What a bootstrap sample draws: segments (all ratings of a segment together) or rows (each rating "
+            "alone, which makes intervals too narrow where outputs of one segment are alike)."
+        },
+    )
+    permutations: int = field(
+        default=0, metadata={"help": "Permutations of each test of two metrics (PERM-BOTH); 0: the bootstrap tests."}
+    )
     seed: int = field(default=0, metadata={"help": "Of the bootstrap, and of what the experiment draws."})
     dtype: str | None = field(
         default=None, metadata={"help": "Precision that checkpoints score in: float32 (the default), bfloat16, ..."}
     )
+
+    def __post_init__(self) -> None:
+        if self.resample not in (SEGMENTS, ROWS):
+            raise ValueError(f"resample must be {SEGMENTS} or {ROWS}, found {self.resample!r}")
 
     @property
     def scorer_options(self) -> dict[str, Any]:
@@ -110,7 +83,7 @@ class ModelOptions:
 
 
 def read_options(kinds: Sequence[type], words: Sequence[str]) -> tuple[Any, ...]:
-    """Read settings; see `parse_config`. A list is given as `--key a b` or as `--key a --key b`.
+    """Read settings; see `parse_config`. A list is written as `--key a b` or as `--key a --key b`.
 
     Args:
         kinds: dataclasses of settings.
@@ -123,7 +96,7 @@ def read_options(kinds: Sequence[type], words: Sequence[str]) -> tuple[Any, ...]
 
 
 def merge_repeated(words: Sequence[str], lists: set[str]) -> list[str]:
-    """Join the values of options that are given several times.
+    """Join the values of options that occur several times.
 
     Args:
         words: of the command line.
@@ -154,15 +127,59 @@ def command(experiment: str, settings: Sequence[Any]) -> str:
             default = item.default_factory() if callable(item.default_factory) else item.default
             if item.name not in ("output", "keep_models") and value != default:
                 shown = shlex.join(map(shorten, value if isinstance(value, list) else [value]))
-                words.append(f"--{item.name} {shown}")
+                words.append(f"--{item.name.replace('_', '-')} {shown}")
     return " ".join([*words, "--output OUT"])
 
 
 def shorten(value: Any) -> str:
-    """Leave the folders out of a path that is there, and out of the path after a baseline's or a file's name."""
+    """Leave the folders out of an existing path, and out of the path after a baseline's or a file's name."""
     text = str(value)
     for sign in (":", "="):
         name, found, path = text.partition(sign)
         if found and Path(path).exists():
             return f"{name}{sign}{Path(path).absolute().name}"
     return Path(text).absolute().name if Path(text).exists() else text
+
+
+class Cells:
+    """A folder of cells: a cell is one metric's scores of one data set, or one trained model and its scores.
+
+    Args:
+        folder: where; made with the first cell.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, name: str, inputs: Any) -> Path:
+        """Return the file of a cell.
+
+        Args:
+            name: for people.
+            inputs: all that the cell's content follows from, fit for JSON; other inputs make another cell.
+        """
+        words = re.sub(r"[^\w+.-]+", "-", name).strip("-.")[-60:]
+        return self.folder / f"{words}-{digest(inputs)}.json"
+
+    def get(self, name: str, inputs: Any, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Read a cell, or compute and keep it.
+
+        Args:
+            name, inputs: of the cell, as in `path`.
+            compute: returns what is kept, fit for JSON.
+        """
+        from bleurt_repro.metric.files.writing import write_text
+
+        path = self.path(name, inputs)
+        if path.is_file():
+            return json.loads(path.read_text(encoding="utf-8"))
+        content = compute()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(content) + "\n")
+        return content
+
+
+def digest(inputs: Any) -> str:
+    """Hash what is fit for JSON, whatever the order of its keys: 12 hexadecimal digits of a SHA-256."""
+    text = json.dumps(inputs, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]

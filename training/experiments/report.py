@@ -1,6 +1,6 @@
-"""Plots of results: PNG and SVG, one style, colours that colour-blind readers tell apart, marks that print tells apart.
+"""What experiments write: the results file and, drawn from it alone, Markdown tables and plots as PNG and SVG.
 
-Markdown tables of measured rows, drawn from results alone.
+Plots have one style, in colours that colour-blind readers tell apart, and marks that a black-and-white print tells apart.
 """
 
 from __future__ import annotations
@@ -10,14 +10,60 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.training.run import COLOURS
+from bleurt_repro.training.results import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HEADINGS = {"kendall_tau": "Kendall tau", "pearson_r": "Pearson r", "spearman_rho": "Spearman rho", "darr": "daRR"}
+    from bleurt_repro.training.results import Result
+
+HEADINGS = {
+    "kendall_tau": "Kendall tau",
+    "pearson_r": "Pearson r",
+    "spearman_rho": "Spearman rho",
+    "darr": "daRR",
+    "acc_eq": "acc_eq, pairwise accuracy with tie calibration by segment",
+    "kendall_by_item": "Kendall tau by segment",
+    "pearson_by_item": "Pearson r by segment",
+    "kendall_by_system": "Kendall tau by system",
+    "pearson_by_system": "Pearson r by system",
+    "system_kendall": "Kendall tau of systems",
+    "system_pearson": "Pearson r of systems",
+    "system_accuracy": "Pairwise accuracy of systems",
+    "spa": "SPA, soft pairwise accuracy of systems",
+}
 PUBLISHED = "(published)"
+MARKERS = "osD^vPX*"
+LINES = ("-", "--", "-.", ":")
+KINDS = {"model": "trained here", "checkpoint": "checkpoint", "baseline": "baseline", "file": "scores from a file"}
+
+
+def write_report(
+    output: str | Path,
+    result: Result,
+    texts: Mapping[str, str] | None = None,
+    plots: Mapping[str, Figure] | None = None,
+) -> None:
+    """Write results.json and what is drawn from it.
+
+    Args:
+        output: the folder, made if need be.
+        result: of an experiment.
+        texts: what each file holds, such as {"table.md": ...}; by default the tables of measured rows.
+        plots: by file name without extension; by default the averages of measured rows.
+    """
+    from bleurt_repro.metric.files.writing import write_text
+
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    result.write(folder)
+    if texts is None:
+        texts = {"table.md": draw_table(result), "comparisons.md": draw_comparisons(result)}
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    for name, figure in ({result.kind: draw_averages(result)} if plots is None else plots).items():
+        save_plot(figure, folder, name)
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
@@ -27,19 +73,32 @@ def draw_table(results: Mapping[str, Any]) -> str:
         results: of an experiment that measures rows by group.
     """
     parts = []
+    rows, published = results["rows"], results.get("published", [])
     for measure in results["measures"]:
-        sizes = group_sizes(results["rows"], measure)
-        table = {row["name"]: _cells(row, measure, sizes) for row in results["rows"]}
-        for row in results.get("published", []):
-            if measure in row["average"]:
-                table[f"{row['name']} {PUBLISHED}"] = _published_cells(row, measure, sizes)
+        sizes = group_sizes(rows, measure)
+        table = {row["name"]: _cells(row, measure, sizes) for row in rows}
+        table |= {
+            f"{row['name']} {PUBLISHED}": _published_cells(row, measure, sizes)
+            for row in published
+            if measure in row["average"]
+        }
+        for name, cluster in results.get("clusters", {}).get(measure, {}).items():
+            if name in table:
+                table[name]["cluster"] = str(cluster)
         counts = ", ".join(map(str, sizes.values()))
-        parts += [f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {counts})\n", _markdown(table)]
-    if results.get("published"):
+        parts += [f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {counts})\n", markdown(table)]
+    if published:
         parts.append(f"Rows marked {PUBLISHED}: {results['published_source']}.\n")
-    parts += _seed_lines(results["rows"])
-    parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in results["rows"]))
+    if "clusters" in results:
+        parts.append(f"{CLUSTERS}\n")
+    parts += _seed_lines(rows)
+    parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in rows))
     return "\n".join(parts)
+
+
+CLUSTERS = (
+    "Cluster: metrics of one number are not significantly different from each other (p < 0.05 begins the next one)."
+)
 
 
 def draw_comparisons(results: Mapping[str, Any]) -> str:
@@ -54,15 +113,17 @@ def draw_comparisons(results: Mapping[str, Any]) -> str:
         if not tests:
             continue
         table = {f"{test['first']} over {test['second']}": _test_cells(test) for test in tests}
-        parts += [f"**{HEADINGS[measure]}** x 100, average\n", _markdown(table)]
+        parts += [f"**{HEADINGS[measure]}** x 100, average\n", markdown(table)]
     notes = f"p: {results['tests']['bootstrap']}.\n"
     if "pearson_r" in results["measures"]:
         notes += f"\nWilliams: in how many groups p < 0.05 by {results['tests']['williams']}.\n"
+    if "permutation" in results["tests"]:
+        notes += f"\nPermutation: p by {results['tests']['permutation']}.\n"
     return "\n".join([*parts, notes])
 
 
 def group_sizes(rows: Sequence[Mapping[str, Any]], measure: str) -> dict[str, int]:
-    """Give the size of each group that any row has a figure of."""
+    """Return the size of each group that any row has a figure of."""
     return {
         group: figures[measure]["n"] for row in rows for group, figures in row["groups"].items() if measure in figures
     }
@@ -76,18 +137,30 @@ def percent(value: float | None, low: float | None = None, high: float | None = 
     return shown if low is None or high is None else f"{shown} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
+def markdown(table: Mapping[str, Mapping[str, str]]) -> str:
+    """Draw a Markdown table; a missing cell is "-".
+
+    Args:
+        table: the cells of each row by column.
+    """
+    import pandas
+
+    drawn = pandas.DataFrame.from_dict(table, orient="index")
+    return drawn.fillna("-").to_markdown(disable_numparse=True) + "\n"
+
+
 def _cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:
     cells = {}
     for group in groups:
         figure = row["groups"].get(group, {}).get(measure)
         cells[group] = percent(figure["value"], figure["low"], figure["high"]) if figure else "-"
     low, high = row.get("average_intervals", {}).get(measure, (None, None))
-    return {**cells, "average": percent(row["average"].get(measure), low, high)}
+    return {**cells, "average": percent(row["average"].get(measure), low, high), **row.get("columns", {})}
 
 
 def _published_cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:
     cells = {group: percent(row["groups"].get(group, {}).get(measure)) for group in groups}
-    return {**cells, "average": percent(row["average"][measure])}
+    return {**cells, "average": percent(row["average"][measure]), **row.get("columns", {})}
 
 
 def _test_cells(test: Mapping[str, Any]) -> dict[str, str]:
@@ -98,6 +171,8 @@ def _test_cells(test: Mapping[str, Any]) -> dict[str, str]:
     if "williams" in test:
         groups = test["williams"].values()
         cells["Williams"] = f"{sum(group['p'] < 0.05 for group in groups)} of {len(groups)}"
+    if "permutation_p" in test:
+        cells["permutation"] = f"{test['permutation_p']:.3f}"
     return cells
 
 
@@ -111,32 +186,32 @@ def _seed_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["Averages by seed; the tables hold their means:\n" + "".join(lines)] if lines else []
 
 
-def _markdown(table: Mapping[str, Mapping[str, str]]) -> str:
-    import pandas
-
-    return pandas.DataFrame.from_dict(table, orient="index").to_markdown(disable_numparse=True) + "\n"
-
-
-MARKERS = "osD^vPX*"
-LINES = ("-", "--", "-.", ":")
-KINDS = {"model": "trained here", "checkpoint": "checkpoint", "baseline": "baseline", "file": "scores from a file"}
-
-
 def save_plot(figure: Figure, folder: Path, name: str) -> None:
     """Write `name`.png and `name`.svg; the same figure gives the same bytes."""
-    import matplotlib
-
     from bleurt_repro.metric.files.writing import write_bytes
 
     for form in ("png", "svg"):
-        stream = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": name}):
-            figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
-        write_bytes(folder / f"{name}.{form}", stream.getvalue())
+        write_bytes(folder / f"{name}.{form}", plot_bytes(figure, form, name))
+
+
+def plot_bytes(figure: Figure, form: str, salt: str) -> bytes:
+    """Draw a figure.
+
+    Args:
+        figure: what is drawn.
+        form: "png" or "svg".
+        salt: of the names within an SVG, which without it would differ from one drawing to the next.
+    """
+    import matplotlib
+
+    stream = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": salt}):
+        figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
+    return stream.getvalue()
 
 
 def style(i: int) -> dict[str, Any]:
-    """Give colour, mark and line of the i-th series, for `errorbar`."""
+    """Return colour, mark and line of the i-th series, for `errorbar`."""
     return {
         "color": COLOURS[i % len(COLOURS)],
         "marker": MARKERS[i % len(MARKERS)],
@@ -146,6 +221,30 @@ def style(i: int) -> dict[str, Any]:
         "elinewidth": 0.9,
         "capsize": 2,
     }
+
+
+def error_bars(
+    values: Sequence[float], intervals: Sequence[Sequence[float | None]], scale: float
+) -> list[list[float]]:
+    """Return the lengths below and above each value, as `errorbar` takes them; 0 where there is no interval."""
+    below = [
+        scale * max(v - (v if ends[0] is None else ends[0]), 0.0) for v, ends in zip(values, intervals, strict=True)
+    ]
+    above = [
+        scale * max((v if ends[1] is None else ends[1]) - v, 0.0) for v, ends in zip(values, intervals, strict=True)
+    ]
+    return [below, above]
+
+
+def add_legend(figure: Figure, columns: int) -> None:
+    """Put one legend under all panels of a figure, each label once."""
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
 
 
 def draw_averages(results: Mapping[str, Any]) -> Figure:
@@ -161,11 +260,7 @@ def draw_averages(results: Mapping[str, Any]) -> Figure:
     figure = Figure(figsize=(2.0 + 4.0 * len(measures), 1.6 + 0.27 * names), layout="constrained")
     for place, measure in enumerate(measures, start=1):
         _draw_measure(figure.add_subplot(1, len(measures), place), results, measure)
-    handles: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    add_legend(figure, 3)
     return figure
 
 
@@ -195,16 +290,3 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
     axes.set_yticks(range(len(entries)), [entry[2] for entry in entries])
     axes.set_xlabel(f"{HEADINGS[measure]} x 100, average over {results['by']}\n(95 % interval)")
     axes.grid(axis="x", alpha=0.3)
-
-
-def error_bars(
-    values: Sequence[float], intervals: Sequence[Sequence[float | None]], scale: float
-) -> list[list[float]]:
-    """Give the lengths below and above each value, as `errorbar` takes them; 0 where there is no interval."""
-    below = [
-        scale * max(v - (v if ends[0] is None else ends[0]), 0.0) for v, ends in zip(values, intervals, strict=True)
-    ]
-    above = [
-        scale * max((v if ends[1] is None else ends[1]) - v, 0.0) for v, ends in zip(values, intervals, strict=True)
-    ]
-    return [below, above]

@@ -1,6 +1,6 @@
-"""Train models for an experiment and score with them: each model and its scores are one cell.
+"""Train models for an experiment and score with them.
 
-Pre-train models for an ablation: each in a folder of its own, which a killed run goes on from.
+A fine-tuned model and its scores are one cell; a pre-trained model is a folder. What is finished is not computed again.
 """
 
 from __future__ import annotations
@@ -17,98 +17,10 @@ import numpy as np
 from bleurt_repro.training.experiments.metric_rows import Row, Texts, score_with
 from bleurt_repro.training.experiments.options import Cells, ModelOptions, digest
 
+# The folder of models while they train, in the experiment's output.
+MODELS = "models"
 # More than any run has: all its checkpoints are kept.
 EVERY_CHECKPOINT = 1_000_000
-
-
-@dataclass(frozen=True)
-class PreTraining:
-    """How an ablation's models are pre-trained.
-
-    Attributes:
-        folder: where models lie.
-        encoder: what all begin with.
-        pairs: the synthetic pairs.
-        config: of `bleurt-repro pretrain`.
-    """
-
-    folder: Path
-    encoder: str
-    pairs: str
-    config: str
-
-    def run(self, leave_out: Sequence[str], steps: int = 0, every: int = 0) -> Path:
-        """Pre-train, unless that is done.
-
-        Args:
-            leave_out: signals not to learn.
-            steps: of training; 0 for what the configuration says.
-            every: keep what there is after every so many steps, too; 0 for the best alone.
-
-        Returns:
-            the folder of the pre-trained model.
-        """
-        import shutil
-
-        from bleurt_repro.training.arguments import load_config
-        from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments, pretrain
-        from bleurt_repro.training.results import RESULTS
-
-        folder = (
-            self.folder / f"{'-'.join(['without', *leave_out]) if leave_out else 'all'}-{self._digest(steps, every)}"
-        )
-        if not (folder / RESULTS).is_file():
-            settings: dict[str, Any] = {"model": self.encoder, "pairs": [self.pairs], "leave_out": list(leave_out)}
-            settings |= {"output_dir": str(folder), "resume": True}
-            settings |= {"max_steps": steps} if steps else {}
-            if every:
-                settings |= {"eval_steps": every, "save_steps": every, "save_total_limit": EVERY_CHECKPOINT}
-            pretrain(*load_config((PairArguments, PretrainingArguments), self.config, settings))
-        if not every:
-            for checkpoint in folder.glob("checkpoint-*"):
-                shutil.rmtree(checkpoint)
-        return folder
-
-    def stages(self, folder: Path) -> Iterator[tuple[int, Path]]:
-        """Give each number of steps that `run` kept, with the model as it was then.
-
-        Args:
-            folder: of the pre-trained model.
-        """
-        found = sorted((int(path.name.split("-")[1]), path) for path in folder.glob("checkpoint-*"))
-        for steps, checkpoint in found:
-            stage = folder / f"steps-{steps}"
-            if not (stage / "model.safetensors").is_file():
-                export_checkpoint(checkpoint, folder, stage)
-            yield steps, stage
-
-    def _digest(self, steps: int, every: int) -> str:
-        from bleurt_repro.training.arguments import find_config
-
-        config = find_config(self.config).read_text(encoding="utf-8")
-        return digest([self.encoder, str(Path(self.pairs).resolve()), config, steps, every])
-
-
-def export_checkpoint(checkpoint: Path, finished: Path, folder: Path) -> None:
-    """Make a model to fine-tune of a checkpoint of a pre-training run.
-
-    Args:
-        checkpoint: the Trainer's folder, with the weights of a `PretrainingModel`.
-        finished: the run's own folder, which has configuration and tokenizer.
-        folder: where to.
-    """
-    from safetensors.torch import load_file
-    from transformers import AutoConfig, AutoTokenizer
-
-    from bleurt_repro.metric.layout import Layout
-    from bleurt_repro.training.pretraining_model import export_scorer
-
-    config = AutoConfig.from_pretrained(finished)
-    tokenizer = AutoTokenizer.from_pretrained(finished, trust_remote_code=False)
-    export_scorer(config, load_file(checkpoint / "model.safetensors"), tokenizer, Layout.from_config(config), folder)
-
-
-MODELS = "models"
 
 
 @dataclass
@@ -116,7 +28,7 @@ class FineTuning:
     """How an experiment's models are trained.
 
     Attributes:
-        folder: of the experiment; models lie in its `MODELS` while they train.
+        folder: of the experiment; models are in its `MODELS` while they train.
         cells: where models' scores are kept.
         options: configuration, seeds, and whether models are kept.
         scorer_options: further arguments of `BleurtScorer`.
@@ -142,9 +54,9 @@ class FineTuning:
         Args:
             name: of the row.
             start: what is fine-tuned: encoder, pre-trained BLEURT or scorer.
-            data: gives the ratings to train and to validate on, for a seed.
+            data: returns the ratings to train and to validate on, for a seed.
             texts: what is scored.
-            notes: what the results say of the row.
+            notes: what the results report of the row.
             more: settings of fine-tuning over those of the configuration.
         """
         from tqdm import tqdm
@@ -210,19 +122,19 @@ def _as_words(settings: Mapping[str, Any]) -> list[str]:
 
 
 def training_record(results: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Give what an experiment's results say of a training run."""
+    """Return what an experiment's results report of a training run."""
     kept = {name: results[name] for name in ("best", "steps", "epochs", "seconds")}
     return {"seed": seed, "train_ratings": results["data"]["train_ratings"], **kept}
 
 
 def starts(options: ModelOptions) -> list[tuple[str, str]]:
-    """Give the rows' names and what they begin with: without pre-training and with it, those that are set."""
+    """Return the rows' names and what they begin with: without pre-training and with it, those that are set."""
     named = [(f"{options.model_name} -pre", options.encoder), (options.model_name, options.pretrained)]
     return [(name, start) for name, start in named if start]
 
 
 def write_ratings(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
-    """Write ratings as JSON lines, unless they stand there already."""
+    """Write ratings as JSON lines, unless the file holds them already."""
     from bleurt_repro.metric.files.writing import write_text
 
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -230,3 +142,88 @@ def write_ratings(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         write_text(path, text)
     return path
+
+
+@dataclass(frozen=True)
+class PreTraining:
+    """How an ablation's models are pre-trained.
+
+    Attributes:
+        folder: of the models, each in a folder of its own, from which a killed run resumes.
+        encoder: what all begin with.
+        pairs: the synthetic pairs.
+        config: of `bleurt-repro pretrain`.
+    """
+
+    folder: Path
+    encoder: str
+    pairs: str
+    config: str
+
+    def run(self, leave_out: Sequence[str], steps: int = 0, every: int = 0) -> Path:
+        """Pre-train, unless that is done.
+
+        Args:
+            leave_out: signals not to learn.
+            steps: of training; 0 for those of the configuration.
+            every: keep the model after every so many steps, too; 0 for the best alone.
+
+        Returns:
+            the folder of the pre-trained model.
+        """
+        from bleurt_repro.training.arguments import load_config
+        from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments, pretrain
+        from bleurt_repro.training.results import RESULTS
+
+        folder = (
+            self.folder / f"{'-'.join(['without', *leave_out]) if leave_out else 'all'}-{self._digest(steps, every)}"
+        )
+        if not (folder / RESULTS).is_file():
+            settings: dict[str, Any] = {"model": self.encoder, "pairs": [self.pairs], "leave_out": list(leave_out)}
+            settings |= {"output_dir": str(folder), "resume": True}
+            settings |= {"max_steps": steps} if steps else {}
+            if every:
+                settings |= {"eval_steps": every, "save_steps": every, "save_total_limit": EVERY_CHECKPOINT}
+            pretrain(*load_config((PairArguments, PretrainingArguments), self.config, settings))
+        if not every:
+            for checkpoint in folder.glob("checkpoint-*"):
+                shutil.rmtree(checkpoint)
+        return folder
+
+    def stages(self, folder: Path) -> Iterator[tuple[int, Path]]:
+        """Yield each number of steps that `run` kept, with the model as it was then.
+
+        Args:
+            folder: of the pre-trained model.
+        """
+        found = sorted((int(path.name.split("-")[1]), path) for path in folder.glob("checkpoint-*"))
+        for steps, checkpoint in found:
+            stage = folder / f"steps-{steps}"
+            if not (stage / "model.safetensors").is_file():
+                export_checkpoint(checkpoint, folder, stage)
+            yield steps, stage
+
+    def _digest(self, steps: int, every: int) -> str:
+        from bleurt_repro.training.arguments import find_config
+
+        config = find_config(self.config).read_text(encoding="utf-8")
+        return digest([self.encoder, str(Path(self.pairs).resolve()), config, steps, every])
+
+
+def export_checkpoint(checkpoint: Path, finished: Path, folder: Path) -> None:
+    """Make a model to fine-tune of a checkpoint of a pre-training run.
+
+    Args:
+        checkpoint: the Trainer's folder, with the weights of a `PretrainingModel`.
+        finished: the run's own folder, which has configuration and tokenizer.
+        folder: where to.
+    """
+    from safetensors.torch import load_file
+    from transformers import AutoConfig, AutoTokenizer
+
+    from bleurt_repro.metric.layout import Layout
+    from bleurt_repro.training.pretraining_model import export_scorer
+
+    config = AutoConfig.from_pretrained(finished)
+    tokenizer = AutoTokenizer.from_pretrained(finished, trust_remote_code=False)
+    export_scorer(config, load_file(checkpoint / "model.safetensors"), tokenizer, Layout.from_config(config), folder)

@@ -5,14 +5,11 @@ r"""WebNLG 2017 (BLEURT, section 5.3, figure 3): a new task, new systems, new in
 
 WEBNLG is what `bleurt-repro data webnlg` takes as --data-dir. Part of the systems or of the inputs train, the others
 test; fluency, grammar and semantics are tasks of their own. OUT gets results.json and, drawn from it alone, table.md
-and figure3 as PNG and SVG. Scores are kept in OUT/cells: a killed run goes on.
-
-Draw the table and the figure of the WebNLG experiment from its results.
+and figure3 as PNG and SVG. Scores are kept in OUT/cells: a killed run resumes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,92 +19,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bleurt_repro.datasets_builders.ratings.webnlg import ASPECTS, PAPER_INPUTS, PAPER_SYSTEMS
-from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
-from bleurt_repro.training.experiments.report import error_bars, percent, style
+from bleurt_repro.metric.statistics import standardise
+from bleurt_repro.training.experiments.options import (
+    CELLS,
+    Cells,
+    MetricOptions,
+    ModelOptions,
+    command,
+    read_options,
+)
+from bleurt_repro.training.experiments.report import add_legend, error_bars, percent, style, write_report
+from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bleurt_repro.training.experiments.metric_rows import Row, Texts
-
-
-def draw_table(results: Mapping[str, Any]) -> str:
-    """Draw absolute Kendall tau times 100: a table for each way to split and aspect, a column a size."""
-    import pandas
-
-    parts = [
-        f"{results['outputs']} outputs with {results['pairs']} references; {results['missing_outputs']} missing outputs "
-        "left out. The highest score over the references counts. Absolute Kendall tau x 100 [95 % interval].\n"
-    ]
-    for (split, aspect), conditions in _panels(results).items():
-        columns = {
-            f"{part['training_records']} records of {part['size']} {split}s train (test: {part['test_outputs']})": {
-                row["name"]: percent(*_absolute(row)) for row in part["rows"]
-            }
-            for part in conditions
-        }
-        table = pandas.DataFrame(columns).fillna("-").to_markdown(disable_numparse=True)
-        parts.append(f"**{aspect}**, by {split}\n\n{table}\n")
-    return "\n".join(parts)
-
-
-def draw_plot(results: Mapping[str, Any]) -> Figure:
-    """Draw agreement against the ratings that train: a row a way to split, a column an aspect (BLEURT, figure 3)."""
-    from matplotlib.figure import Figure
-
-    panels = _panels(results)
-    splits, aspects = (list(dict.fromkeys(key[i] for key in panels)) for i in (0, 1))
-    names = list(dict.fromkeys(row["name"] for part in results["conditions"] for row in part["rows"]))
-    names.sort(key=lambda name: not _is_model(results, name))
-    figure = Figure(figsize=(3.4 * len(aspects) + 0.6, 3.1 * len(splits) + 0.8), layout="constrained")
-    for (split, aspect), conditions in panels.items():
-        place = splits.index(split) * len(aspects) + aspects.index(aspect) + 1
-        _draw_panel(figure.add_subplot(len(splits), len(aspects), place), conditions, names, f"{aspect}, by {split}")
-    handles: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    return figure
-
-
-def _panels(results: Mapping[str, Any]) -> dict[tuple[str, str], list[Any]]:
-    panels: dict[tuple[str, str], list[Any]] = {}
-    for part in results["conditions"]:
-        panels.setdefault((part["split"], part["aspect"]), []).append(part)
-    return panels
-
-
-def _draw_panel(axes: Axes, conditions: list[Any], names: list[str], title: str) -> None:
-    most = max(part["training_records"] for part in conditions)
-    for i, name in enumerate(names):
-        found = [(part["training_records"], row) for part in conditions for row in part["rows"] if row["name"] == name]
-        if not found:
-            continue
-        figures = [_absolute(row) for _, row in found]
-        # beside each other, so that intervals do not hide one another
-        places = [records + 0.008 * most * i for records, _ in found]
-        bars = error_bars([value for value, *_ in figures], [ends for _, *ends in figures], 100)
-        axes.errorbar(places, [100 * value for value, *_ in figures], yerr=bars, label=name, **style(i))
-    axes.set_title(title, fontsize=10)
-    axes.set_xlabel("training records (candidate, reference)")
-    axes.set_ylabel("|Kendall tau| x 100 (95 % interval)")
-    axes.grid(alpha=0.3)
-
-
-def _is_model(results: Mapping[str, Any], name: str) -> bool:
-    return any(
-        row["name"] == name and row["kind"] == "model" for part in results["conditions"] for row in part["rows"]
-    )
-
-
-def _absolute(row: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
-    value, (low, high) = row["average"]["kendall_tau"], row["average_intervals"]["kendall_tau"]
-    return (value, low, high) if value >= 0 or low is None else (-value, -high, -low)
-
-
-__all__ = ["draw_table", "main", "run"]
 
 WebNlgRow = dict[str, Any]
 
@@ -135,6 +63,54 @@ class WebNlgOptions:
             raise ValueError(f"unknown aspects {', '.join(unknown)}: known are {', '.join(ASPECTS)}")
 
 
+def main(words: Sequence[str]) -> Result:
+    """Run the experiment as the module's docstring says."""
+    return run_webnlg(*read_options((WebNlgOptions, MetricOptions, ModelOptions), words))
+
+
+def run_webnlg(options: WebNlgOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
+    """Train and measure on every split, and write and return the results.
+
+    Args:
+        options: which ratings, and how much of them trains.
+        metrics: which metrics are measured.
+        models: which models are trained.
+
+    Raises:
+        FileNotFoundError: if the data are not there.
+        ValueError: if nothing is to be measured, or a size is not possible.
+    """
+    from bleurt_repro.datasets_builders.ratings.webnlg import read_webnlg, webnlg_files
+    from bleurt_repro.training.experiments.measure import data_record
+    from bleurt_repro.training.experiments.metric_rows import all_rows, signatures
+    from bleurt_repro.training.experiments.trained_models import FineTuning
+
+    rows = read_webnlg(options.data)
+    outputs = make_outputs(rows)
+    cells = Cells(Path(options.output) / CELLS)
+    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
+    untrained = [outputs.highest(row) for row in all_rows(outputs.texts, cells, metrics)]
+    conditions = make_conditions(rows, options, metrics.seed)
+    found = [(part, untrained + _trained(part, outputs, training, options)) for part in conditions]
+    result = Result(
+        kind="webnlg",
+        command=command("webnlg", (options, metrics, models)),
+        seed=metrics.seed,
+        signatures=signatures([row for _, rows in found for row in rows]),
+        data=data_record(webnlg_files(options.data)[0], len(rows)),
+        figures={
+            "title": "WebNLG 2017",
+            "outputs": len(outputs.rows),
+            "pairs": len(outputs.texts.candidates),
+            "missing_outputs": len(rows) - len(outputs.rows),
+            "resamples": metrics.resamples,
+            "conditions": [_measure(part, outputs, rows, metrics) for part, rows in found],
+        },
+    )
+    write_report(options.output, result, {"table.md": draw_table(result)}, {"figure3": draw_plot(result)})
+    return result
+
+
 @dataclass(frozen=True)
 class Condition:
     """One split and one aspect: what trains, and which outputs test."""
@@ -145,29 +121,32 @@ class Condition:
     sides: dict[str, list[WebNlgRow]]
 
     def records(self, side: str) -> list[WebNlgRow]:
-        """Give one rating a reference, of train or validation; in standard deviations of the training ratings.
+        """Return one rating a reference, of train or validation, standardised by the training ratings.
 
-        Ratings from 1 to 3 are far from what a scorer of WMT gives: as they are, a few hundred of them teach it little
-        but the new mean.
+        Ratings from 1 to 3 are far from the scores of a metric trained on WMT: as they are, a few hundred of them teach
+        it little but the new mean.
         """
         from bleurt_repro.datasets_builders.ratings.webnlg import pairs_with_references
 
         rows = pairs_with_references(self.sides.get(side, []), self.aspect)
-        training = [row["score"] for row in pairs_with_references(self.sides.get("train", []), self.aspect)]
-        mean, deviation = (np.mean(training), np.std(training) or 1.0) if training else (0.0, 1.0)
-        return [{**row, "score": float((row["score"] - mean) / deviation)} for row in rows]
+        training = pairs_with_references(self.sides.get("train", []), self.aspect)
+        if not training or not rows:
+            return rows
+        by = np.array([row["score"] for row in training], dtype=float)
+        scores = standardise(np.array([row["score"] for row in rows], dtype=float), by, constant=1.0)
+        return [{**row, "score": float(score)} for row, score in zip(rows, scores, strict=True)]
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """All outputs that were given, and their pairs with each reference, of which the highest score counts."""
+    """All outputs that are not missing, and their pairs with each reference, of which the highest score counts."""
 
     rows: list[WebNlgRow]
     texts: Texts
     first_pair: np.ndarray
 
     def highest(self, row: Row) -> Row:
-        """Give a row one score an output in place of one a pair."""
+        """Return a row with one score an output in place of one a pair."""
         return replace(row, vectors=[np.maximum.reduceat(vector, self.first_pair) for vector in row.vectors])
 
     def places(self, rows: Sequence[WebNlgRow]) -> np.ndarray:
@@ -176,53 +155,6 @@ class Outputs:
         return np.array(
             [place[key] for row in rows if (key := (row["segment_id"], row["system"])) in place], dtype=int
         )
-
-
-def main(words: Sequence[str]) -> dict[str, Any]:
-    """Run the experiment as the module's docstring says."""
-    return run(*read_options((WebNlgOptions, MetricOptions, ModelOptions), words))
-
-
-def run(options: WebNlgOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
-    """Run the experiment, and write and return the results.
-
-    Raises:
-        FileNotFoundError: if the data are not there.
-        ValueError: if nothing is to be measured, or a size is not possible.
-    """
-    from bleurt_repro import __version__
-    from bleurt_repro.datasets_builders.ratings.webnlg import read_webnlg, webnlg_files
-    from bleurt_repro.training.experiments.agreement import CELLS
-    from bleurt_repro.training.experiments.measure import data_record
-    from bleurt_repro.training.experiments.metric_rows import all_rows
-    from bleurt_repro.training.experiments.options import Cells
-    from bleurt_repro.training.experiments.trained_models import FineTuning
-
-    rows = read_webnlg(options.data)
-    outputs = make_outputs(rows)
-    cells = Cells(Path(options.output) / CELLS)
-    training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
-    found = all_rows(outputs.texts, cells, metrics)
-    untrained = [outputs.highest(row) for row in found]
-    conditions = make_conditions(rows, options, metrics.seed)
-    results = {
-        "experiment": "webnlg",
-        "title": "WebNLG 2017",
-        "command": command("webnlg", (options, metrics, models)),
-        "data": data_record(webnlg_files(options.data)[0], len(rows)),
-        "outputs": len(outputs.rows),
-        "pairs": len(outputs.texts.candidates),
-        "missing_outputs": len(rows) - len(outputs.rows),
-        "version": __version__,
-        "resamples": metrics.resamples,
-        "seed": metrics.seed,
-        "conditions": [
-            _measure(condition, outputs, untrained + _trained(condition, outputs, training, options), metrics)
-            for condition in conditions
-        ],
-    }
-    _write(Path(options.output), results)
-    return results
 
 
 def make_outputs(rows: Sequence[WebNlgRow]) -> Outputs:
@@ -275,7 +207,8 @@ def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metric
 
     places = outputs.places(condition.sides["test"])
     ratings = np.array([outputs.rows[i][condition.aspect] for i in places])
-    sample = Sample("kendall_tau", "all", places, ratings)
+    inputs = np.unique([outputs.rows[i]["segment_id"] for i in places], return_inverse=True)[1]
+    sample = Sample("kendall_tau", "all", places, ratings, segments=inputs)
     if not rows:
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
     records = {side: len(condition.records(side)) for side in ("train", "validation")}
@@ -285,15 +218,76 @@ def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metric
         "aspect": condition.aspect,
         "training_records": sum(records.values()),
         "test_outputs": len(places),
-        **judge(rows, [sample], metrics.resamples, metrics.seed),
+        **judge(rows, [sample], metrics),
     }
 
 
-def _write(folder: Path, results: dict[str, Any]) -> None:
-    from bleurt_repro.metric.files.writing import write_text
-    from bleurt_repro.training.experiments.report import save_plot
+def draw_table(results: Mapping[str, Any]) -> str:
+    """Draw absolute Kendall tau times 100: a table for each way to split and aspect, a column a size."""
+    import pandas
 
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")
-    write_text(folder / "table.md", draw_table(results))
-    save_plot(draw_plot(results), folder, "figure3")
+    parts = [
+        f"{results['outputs']} outputs with {results['pairs']} references; {results['missing_outputs']} missing outputs "
+        "left out. The highest score over the references counts. Absolute Kendall tau x 100 [95 % interval].\n"
+    ]
+    for (split, aspect), conditions in _panels(results).items():
+        columns = {
+            f"{part['training_records']} records of {part['size']} {split}s train (test: {part['test_outputs']})": {
+                row["name"]: percent(*_absolute(row)) for row in part["rows"]
+            }
+            for part in conditions
+        }
+        table = pandas.DataFrame(columns).fillna("-").to_markdown(disable_numparse=True)
+        parts.append(f"**{aspect}**, by {split}\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def draw_plot(results: Mapping[str, Any]) -> Figure:
+    """Draw agreement against the ratings that train: a row a way to split, a column an aspect (BLEURT, figure 3)."""
+    from matplotlib.figure import Figure
+
+    panels = _panels(results)
+    splits, aspects = (list(dict.fromkeys(key[i] for key in panels)) for i in (0, 1))
+    names = list(dict.fromkeys(row["name"] for part in results["conditions"] for row in part["rows"]))
+    names.sort(key=lambda name: not _is_model(results, name))
+    figure = Figure(figsize=(3.4 * len(aspects) + 0.6, 3.1 * len(splits) + 0.8), layout="constrained")
+    for (split, aspect), conditions in panels.items():
+        place = splits.index(split) * len(aspects) + aspects.index(aspect) + 1
+        _draw_panel(figure.add_subplot(len(splits), len(aspects), place), conditions, names, f"{aspect}, by {split}")
+    add_legend(figure, 4)
+    return figure
+
+
+def _panels(results: Mapping[str, Any]) -> dict[tuple[str, str], list[Any]]:
+    panels: dict[tuple[str, str], list[Any]] = {}
+    for part in results["conditions"]:
+        panels.setdefault((part["split"], part["aspect"]), []).append(part)
+    return panels
+
+
+def _draw_panel(axes: Axes, conditions: list[Any], names: list[str], title: str) -> None:
+    most = max(part["training_records"] for part in conditions)
+    for i, name in enumerate(names):
+        found = [(part["training_records"], row) for part in conditions for row in part["rows"] if row["name"] == name]
+        if not found:
+            continue
+        figures = [_absolute(row) for _, row in found]
+        # beside each other, so that intervals do not hide one another
+        places = [records + 0.008 * most * i for records, _ in found]
+        bars = error_bars([value for value, *_ in figures], [ends for _, *ends in figures], 100)
+        axes.errorbar(places, [100 * value for value, *_ in figures], yerr=bars, label=name, **style(i))
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("training records (candidate, reference)")
+    axes.set_ylabel("|Kendall tau| x 100 (95 % interval)")
+    axes.grid(alpha=0.3)
+
+
+def _is_model(results: Mapping[str, Any], name: str) -> bool:
+    return any(
+        row["name"] == name and row["kind"] == "model" for part in results["conditions"] for row in part["rows"]
+    )
+
+
+def _absolute(row: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
+    value, (low, high) = row["average"]["kendall_tau"], row["average_intervals"]["kendall_tau"]
+    return (value, low, high) if value >= 0 or low is None else (-value, -high, -low)

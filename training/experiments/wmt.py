@@ -5,12 +5,11 @@
 
 DATA is what `bleurt-repro data wmt` wrote: train, validation and test. Models are trained where an encoder, a
 pre-trained BLEURT or both are named. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, wmt.png
-and wmt.svg; published figures stand beside ours, marked. Scores and models are kept in OUT: a killed run goes on.
+and wmt.svg. Scores and models are kept in OUT: a killed run resumes.
 
-What BLEURT (Sellam et al., 2020, https://aclanthology.org/2020.acl-main.704) reports for WMT: its tables 2 to 4.
-
-`published.tsv` holds the figures times 100, by year, metric, language pair (and their average) and measure;
-what the paper does not give is not there.
+The published figures (Sellam et al., 2020, https://aclanthology.org/2020.acl-main.704) stand beside ours, marked.
+`published.tsv` holds them times 100, by year, metric, language pair (and their average) and measure; what the paper does
+not print is missing there.
 """
 
 from __future__ import annotations
@@ -20,7 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, command, read_options
+from bleurt_repro.training.experiments.options import (
+    CELLS,
+    Cells,
+    MetricOptions,
+    ModelOptions,
+    command,
+    read_options,
+)
+from bleurt_repro.training.experiments.report import draw_table, write_report
+from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     import pandas
@@ -28,34 +36,11 @@ if TYPE_CHECKING:
     from bleurt_repro.training.experiments.measure import Sample
     from bleurt_repro.training.experiments.metric_rows import Row, Texts
 
-TABLE = Path(__file__).with_name("published.tsv")
+__all__ = ["WmtOptions", "data_file", "draw_table", "main", "published_rows", "run_wmt", "training_files"]
+
+PUBLISHED_TABLE = Path(__file__).with_name("published.tsv")
 SOURCE = "Sellam et al. (2020), tables 2 to 4, https://aclanthology.org/2020.acl-main.704"
 AVERAGES = ("avg", "average")
-
-
-def published_rows(year: int, measures: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Give the published figures of a year.
-
-    Args:
-        year: of the test set; none but 2017 to 2019 have any.
-        measures: which.
-
-    Returns:
-        a dict a metric: "name", "groups" (by pair and measure, as fractions of 1) and "average" (by measure).
-    """
-    from bleurt_repro.metric.files.records import read_records
-
-    rows: dict[str, dict[str, Any]] = {}
-    for _, record in read_records(TABLE):
-        if int(record["year"]) != year or record["measure"] not in measures:
-            continue
-        row = rows.setdefault(record["metric"], {"name": record["metric"], "groups": {}, "average": {}})
-        value = round(float(record["value"]) / 100, 4)
-        place = row["average"] if record["group"] in AVERAGES else row["groups"].setdefault(record["group"], {})
-        place[record["measure"]] = value
-    return list(rows.values())
-
-
 # Pearson's r is reported for 2017 and before, daRR from 2018 on (BLEURT, section 5.1).
 FIRST_DARR_YEAR = 2018
 
@@ -75,22 +60,25 @@ class WmtOptions:
     title: str | None = field(default=None, metadata={"help": "What to call the data."})
 
 
-def main(words: Sequence[str]) -> dict[str, Any]:
+def main(words: Sequence[str]) -> Result:
     """Run the experiment as the module's docstring says."""
-    return run(*read_options((WmtOptions, MetricOptions, ModelOptions), words))
+    return run_wmt(*read_options((WmtOptions, MetricOptions, ModelOptions), words))
 
 
-def run(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -> dict[str, Any]:
-    """Run the experiment, and write and return the results.
+def run_wmt(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
+    """Train and score, and write and return the results.
+
+    Args:
+        options: which ratings.
+        metrics: which metrics are measured.
+        models: which models are trained.
 
     Raises:
         FileNotFoundError: if the data are not there.
         ValueError: if nothing is to be measured, the test ratings are of several years, or a setting is wrong.
     """
-    from bleurt_repro import __version__
-    from bleurt_repro.training.experiments.agreement import write_report
-    from bleurt_repro.training.experiments.measure import data_record, judge
-    from bleurt_repro.training.experiments.rating_tables import rating_texts, read_ratings
+    from bleurt_repro.training.experiments.measure import data_record, judge, rating_texts, read_ratings
+    from bleurt_repro.training.experiments.metric_rows import signatures
 
     test = data_file(options.data, "test")
     table = read_ratings(test, "lp", options.average_duplicates)
@@ -98,20 +86,34 @@ def run(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -> di
     if len(years) != 1:
         raise ValueError(f"{test} has ratings of the years {years or 'unknown'}: a test set is of one year")
     rows = measured_rows(rating_texts(table), options.output, options.data, metrics, models)
-    results = {
-        "experiment": "wmt",
+    figures = {
         "title": options.title or f"WMT {years[0]}, to English",
-        "command": command("wmt", (options, metrics, models)),
         "year": years[0],
-        "data": data_record(test, len(table)),
         "by": "lp",
-        "version": __version__,
-        **judge(rows, _samples(table, years[0], options), metrics.resamples, metrics.seed),
+        **judge(rows, _samples(table, years[0], options), metrics),
     }
-    published = published_rows(years[0], tuple(results["measures"]))
-    results |= {"published": published, "published_source": SOURCE} if published else {}
-    write_report(Path(options.output), results)
-    return results
+    if published := published_rows(years[0], tuple(figures["measures"])):
+        figures |= {"published": published, "published_source": SOURCE}
+    result = Result(
+        kind="wmt",
+        command=command("wmt", (options, metrics, models)),
+        seed=metrics.seed,
+        signatures=signatures(rows),
+        data=data_record(test, len(table)),
+        figures=figures,
+    )
+    write_report(options.output, result)
+    return result
+
+
+def _samples(table: pandas.DataFrame, year: int, options: WmtOptions) -> list[Sample]:
+    from bleurt_repro.training.experiments.measure import rating_samples, raw_score_samples
+
+    if year < FIRST_DARR_YEAR:
+        return rating_samples(table, "lp")
+    if options.average_duplicates:  # merged candidates are no single systems
+        return rating_samples(table, "lp", ("kendall_tau",))
+    return [*rating_samples(table, "lp", ("kendall_tau",)), *raw_score_samples(table, "lp", options.min_difference)]
 
 
 def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, models: ModelOptions) -> list[Row]:
@@ -122,10 +124,11 @@ def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, 
         output: folder of the experiment.
         data: folder with train and validation.
         metrics, models: the settings.
+
+    Raises:
+        ValueError: if neither a model nor a metric is named.
     """
-    from bleurt_repro.training.experiments.agreement import CELLS
     from bleurt_repro.training.experiments.metric_rows import all_rows
-    from bleurt_repro.training.experiments.options import Cells
     from bleurt_repro.training.experiments.trained_models import FineTuning, starts
 
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
@@ -140,7 +143,7 @@ def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, 
 
 
 def training_files(data: str) -> tuple[Path, Path]:
-    """Give the ratings to train and to validate on."""
+    """Return the ratings to train and to validate on."""
     return data_file(data, "train"), data_file(data, "validation")
 
 
@@ -156,11 +159,24 @@ def data_file(folder: str, name: str) -> Path:
     raise FileNotFoundError(f"no {name}.jsonl or {name}.parquet in {folder}: make them with `bleurt-repro data wmt`")
 
 
-def _samples(table: pandas.DataFrame, year: int, options: WmtOptions) -> list[Sample]:
-    from bleurt_repro.training.experiments.rating_tables import rating_samples, raw_score_samples
+def published_rows(year: int, measures: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Read the published figures of a year.
 
-    if year < FIRST_DARR_YEAR:
-        return rating_samples(table, "lp")
-    if options.average_duplicates:  # merged candidates are no single systems
-        return rating_samples(table, "lp", ("kendall_tau",))
-    return [*rating_samples(table, "lp", ("kendall_tau",)), *raw_score_samples(table, "lp", options.min_difference)]
+    Args:
+        year: of the test set; only 2017 to 2019 have any.
+        measures: which.
+
+    Returns:
+        a dict a metric: "name", "groups" (by pair and measure, as fractions of 1) and "average" (by measure).
+    """
+    from bleurt_repro.metric.files.records import read_records
+
+    rows: dict[str, dict[str, Any]] = {}
+    for _, record in read_records(PUBLISHED_TABLE):
+        if int(record["year"]) != year or record["measure"] not in measures:
+            continue
+        row = rows.setdefault(record["metric"], {"name": record["metric"], "groups": {}, "average": {}})
+        value = round(float(record["value"]) / 100, 4)
+        place = row["average"] if record["group"] in AVERAGES else row["groups"].setdefault(record["group"], {})
+        place[record["measure"]] = value
+    return list(rows.values())

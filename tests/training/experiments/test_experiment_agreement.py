@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from typer.testing import CliRunner
 
 from bleurt_repro.cli import app
-from bleurt_repro.training.experiments.agreement import draw_table, run
+from bleurt_repro.training.experiments.agreement import AgreementOptions, draw_table, run_agreement
+from bleurt_repro.training.experiments.measure import read_ratings
 from bleurt_repro.training.experiments.metric_rows import Texts, score_with
-from bleurt_repro.training.experiments.rating_tables import read_ratings
+from bleurt_repro.training.experiments.options import MetricOptions
 from tests.tiny_experiments import CANDIDATES, REFERENCE, write_ratings
 
 # chrF++ ranks these from worst to best
 
 
+METRIC_NAMES = {item.name for item in dataclasses.fields(MetricOptions)}
+
+
+def run(output, **settings):
+    """Run the experiment with settings of either kind by name."""
+    metrics = {name: settings.pop(name) for name in METRIC_NAMES & set(settings)}
+    return run_agreement(AgreementOptions(str(output), **settings), MetricOptions(**metrics))
+
+
 def test_tau_by_hand(tmp_path):
     ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 0, 3, 2])  # 4 concordant pairs of 6
-    results = run(output=tmp_path / "out", ratings=ratings, baselines=["chrf++"], resamples=0)
+    results = run(tmp_path / "out", ratings=ratings, baselines=["chrf++"], resamples=0)
     (row,) = results["rows"]
     assert row["groups"]["de-en"]["kendall_tau"] == {"value": pytest.approx(1 / 3), "low": None, "high": None, "n": 4}
     assert row["signature"].startswith("CHRF|nrefs:1|case:mixed|eff:yes|nc:6|nw:2")
@@ -29,7 +40,7 @@ def test_groups_count_once_in_the_average(tmp_path):
     one = write_ratings(tmp_path / "a.jsonl", [0, 1, 2, 3])
     other = write_ratings(tmp_path / "b.jsonl", [3, 2, 1, 0], pairs=("fi-en",))
     ratings.write_text(open(one).read() + "\n" + open(one).read() + "\n" + open(other).read())
-    row = run(output=tmp_path, ratings=str(ratings), baselines=["chrf++"], resamples=0)["rows"][0]
+    row = run(tmp_path, ratings=str(ratings), baselines=["chrf++"], resamples=0)["rows"][0]
     assert [row["groups"][lp]["kendall_tau"]["value"] for lp in ("de-en", "fi-en")] == pytest.approx([1, -1])
     assert row["average"]["kendall_tau"] == pytest.approx(0)
 
@@ -41,7 +52,7 @@ def test_darr_by_hand_with_a_tie_as_discordant(tmp_path):
     ]
     path = tmp_path / "ranks.jsonl"
     path.write_text("\n".join(map(json.dumps, records)))
-    row = run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"], resamples=0)["rows"][0]
+    row = run(tmp_path, relative_ranks=str(path), baselines=["chrf++"], resamples=0)["rows"][0]
     assert row["groups"]["all"]["darr"]["value"] == pytest.approx(0)
 
 
@@ -50,7 +61,7 @@ def test_checkpoints_and_baselines_stand_in_one_table(tmp_path, tiny_scorer):
     results = run(
         output=tmp_path / "out",
         ratings=ratings,
-        checkpoints=[str(tiny_scorer)],
+        checkpoint=[str(tiny_scorer)],
         baselines=["sentbleu", "bleu"],
         resamples=50,
     )
@@ -97,13 +108,13 @@ def test_equal_items_are_scored_once(tiny_scorer, monkeypatch):
 )
 def test_what_cannot_be_measured(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        run(output=tmp_path, **options)
+        run(tmp_path, **options)
 
 
 def test_ratings_without_variance_are_refused(tmp_path):
     ratings = write_ratings(tmp_path / "ratings.jsonl", [1, 1, 1, 1])
     with pytest.raises(ValueError, match="all 4 ratings of group de-en are 1: without variance"):
-        run(output=tmp_path, ratings=ratings, baselines=["chrf++"])
+        run(tmp_path, ratings=ratings, baselines=["chrf++"])
 
 
 def test_a_file_of_ranks_without_its_columns(tmp_path):
@@ -112,7 +123,7 @@ def test_a_file_of_ranks_without_its_columns(tmp_path):
     with pytest.raises(
         ValueError, match=r"ranks\.jsonl has no column candidate_worse; found reference, candidate_better"
     ):
-        run(output=tmp_path, relative_ranks=str(path), baselines=["chrf++"])
+        run(tmp_path, relative_ranks=str(path), baselines=["chrf++"])
 
 
 def test_the_command_line_takes_lists_and_hyphens(tmp_path):
@@ -134,7 +145,7 @@ def test_scores_from_a_file_stand_beside_the_others_and_are_tested_against_them(
     ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
     (tmp_path / "scores.txt").write_text("3\n2\n1\n0\n")
     files = [f"backwards={tmp_path / 'scores.txt'}"]
-    results = run(output=tmp_path / "out", ratings=ratings, baselines=["chrf++"], score_files=files, resamples=20)
+    results = run(tmp_path / "out", ratings=ratings, baselines=["chrf++"], score_files=files, resamples=20)
     assert [(row["name"], row["average"]["kendall_tau"]) for row in results["rows"]] == [
         ("chrf++", pytest.approx(1)), ("backwards", pytest.approx(-1)),
     ]  # fmt: skip
@@ -147,7 +158,7 @@ def test_scores_from_a_file_stand_beside_the_others_and_are_tested_against_them(
 def test_two_rows_of_one_name_are_refused(tmp_path):
     ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
     with pytest.raises(ValueError, match="two rows are called bleu"):
-        run(output=tmp_path / "out", ratings=ratings, baselines=["bleu", "bleu"])
+        run(tmp_path / "out", ratings=ratings, baselines=["bleu", "bleu"])
 
 
 def test_duplicates_are_averaged_where_asked(tmp_path):

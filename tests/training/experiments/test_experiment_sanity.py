@@ -16,7 +16,14 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     prefer,
     read_minimal_pairs,
 )
-from bleurt_repro.training.experiments.sanity import below_bars, draw_plot, draw_table, run
+from bleurt_repro.training.experiments.report import plot_bytes
+from bleurt_repro.training.experiments.sanity import (
+    SanityOptions,
+    below_expected,
+    draw_plot,
+    draw_table,
+    run_sanity,
+)
 
 PAIRS = [
     MinimalPair("number", "two cats", "a pair of cats", "ten cats"),
@@ -72,13 +79,17 @@ def test_shares_with_wilson_intervals():
     ("overall", "one_type", "below"),
     [(0.85, 0.70, []), (0.84, 0.70, ["overall"]), (0.85, 0.69, ["tense"]), (0.5, 0.5, ["tense", "overall"])],
 )
-def test_bars(overall, one_type, below):
-    assert below_bars({"tense": {"share": one_type}, "overall": {"share": overall}}) == below
+def test_what_is_expected(overall, one_type, below):
+    assert below_expected({"tense": {"share": one_type}, "overall": {"share": overall}}) == below
+
+
+def run(output, **settings):
+    return run_sanity(SanityOptions(str(output), **settings))
 
 
 def test_what_is_written(tmp_path, monkeypatch):
     monkeypatch.setitem(baselines.BASELINES, "stub", stub)
-    results = run(output=tmp_path / "out", baselines=["stub"], pairs=write_pairs(tmp_path / "pairs.tsv"))
+    results = run(tmp_path / "out", baselines=["stub"], pairs=write_pairs(tmp_path / "pairs.tsv"))
     written = json.loads((tmp_path / "out" / "results.json").read_text())
     assert written == results
     assert results["command"] == "bleurt-repro experiment sanity --baselines stub --pairs pairs.tsv --output OUT"
@@ -97,11 +108,11 @@ def test_what_is_written(tmp_path, monkeypatch):
     assert "| number  | 3       | 66.7 [20.8, 93.9] |" in drawn
     assert "stub: below in number 67, tense 0, overall 50" in drawn
     assert (tmp_path / "out" / "sanity.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "out" / "sanity.svg").read_bytes() == draw_plot(written, "svg")
+    assert (tmp_path / "out" / "sanity.svg").read_bytes() == plot_bytes(draw_plot(written), "svg", "sanity")
 
 
 def test_all_tables_by_default(tmp_path):
-    results = run(output=tmp_path, baselines=["chrf++"])
+    results = run(tmp_path, baselines=["chrf++"])
     assert {name: data["pairs"] for name, data in results["data"].items()} == {
         "minimal_pairs": 253,
         "near_copies": 253,
@@ -121,21 +132,21 @@ def test_all_tables_by_default(tmp_path):
 
 def test_a_checkpoint_beside_a_baseline(tmp_path, tiny_scorer):
     results = run(
-        output=tmp_path,
-        checkpoints=[str(tiny_scorer)],
+        tmp_path,
+        checkpoint=[str(tiny_scorer)],
         baselines=["chrf++", f"bertscore:{tiny_scorer}"],
         pairs=write_pairs(tmp_path / "p.tsv"),
     )
     named = [(row["name"], row["kind"]) for row in results["rows"]]
     assert named == [("tiny", "checkpoint"), ("chrf++", "baseline"), ("bertscore (tiny)", "baseline")]
-    assert "--baselines bertscore:tiny " in results["command"]
+    assert "--baselines chrf++ bertscore:tiny " in results["command"]
     assert results["rows"][0]["signature"].startswith("checkpoint:tiny|hash:")
     assert results["command"].count("--checkpoint tiny ") == 1
 
 
 def test_a_checkpoint_that_reads_sources_is_refused(tmp_path, tiny_source_scorer):
     with pytest.raises(ValueError, match="reads sources, but minimal pairs have none"):
-        run(output=tmp_path, checkpoints=[str(tiny_source_scorer)], pairs=write_pairs(tmp_path / "p.tsv"))
+        run(tmp_path, checkpoint=[str(tiny_source_scorer)], pairs=write_pairs(tmp_path / "p.tsv"))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +159,7 @@ def test_a_checkpoint_that_reads_sources_is_refused(tmp_path, tiny_source_scorer
 )
 def test_what_cannot_be_judged(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        run(output=tmp_path, **options)
+        run(tmp_path, **options)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from bleurt_repro.training.experiments import baselines
 from bleurt_repro.training.experiments.baselines import Scored
 from bleurt_repro.training.experiments.extremes import KINDS, make_extremes, measure_extremes, read_references
-from bleurt_repro.training.experiments.sanity import run
+from bleurt_repro.training.experiments.sanity import SanityOptions, run_sanity
 
 RATED = {
     "the cat sat on the mat": ["a cat sat on the mat", "the cat sat on the mat", "the cat  sat on the mat"],
@@ -115,15 +115,16 @@ def test_percentiles_by_hand():
 def test_extremes_stand_in_results_and_table(tmp_path, monkeypatch):
     (tmp_path / "pairs.tsv").write_text("type\treference\tbetter\tworse\nnumber\ttwo cats\ta pair of cats\tten cats\n")
     monkeypatch.setitem(baselines.BASELINES, "stub", lambda r, c: Scored([float(len(x)) for x in c], "length"))
-    results = run(
-        output=tmp_path / "out",
+    options = SanityOptions(
+        output=str(tmp_path / "out"),
         baselines=["stub"],
-        pairs=tmp_path / "pairs.tsv",
+        pairs=str(tmp_path / "pairs.tsv"),
         references=str(write_ratings(tmp_path / "ratings.jsonl")),
         most_references=3,
     )
+    results = run_sanity(options)
     assert results["references"]["file"] == "ratings.jsonl"
-    assert "--references ratings.jsonl --most-references 3 --seed 0" in results["command"]
+    assert "--references ratings.jsonl --most-references 3 --output OUT" in results["command"]
     assert results["rows"][0]["extremes"]["empty"]["all"]["highest"] == 0
     drawn = (tmp_path / "out" / "table.md").read_text()
     assert "Extremes, on 3 references of ratings.jsonl: 3 identical" in drawn
