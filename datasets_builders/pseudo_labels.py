@@ -3,10 +3,8 @@
     bleurt-repro data pseudo-labels --input parallel.tsv --translator MODEL --teacher CHECKPOINT --output DIR
 
 DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and teachers' scores are kept
-in DIR/parts, a part at a time: a killed run goes on. Without a teacher DIR gets triples.jsonl alone, for a metric that
+in DIR/parts, a part at a time: a killed run continues. Without a teacher DIR gets triples.jsonl alone, for a metric that
 runs elsewhere (such as COMET); its scores, one a line, come back with `--scores`.
-
-Read parallel text: sources with their references and, where they are there, hypotheses.
 """
 
 from __future__ import annotations
@@ -24,54 +22,12 @@ from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.metric.files.records import file_form, parse_number, read_records, text_lines
-from bleurt_repro.metric.files.writing import write_json_lines, write_text
+from bleurt_repro.metric.files.writing import write_json_lines, write_text, written_folder
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 Triple = dict[str, Any]
-
-
-def read_pairs(path: str, with_candidates: bool, most: int | None) -> list[Triple]:
-    """Read parallel text: records of source and reference, or a table of those two columns without names.
-
-    Args:
-        path: CSV, TSV, JSON lines or Parquet, as `read_records` takes them. A TSV whose first line does not name the
-            columns is read as source and reference (and candidate).
-        with_candidates: whether each record must have a candidate.
-        most: how many records to read.
-
-    Raises:
-        ValueError: naming the line, if a text is missing.
-    """
-    names = ("source", "reference", *(("candidate",) if with_candidates else ()))
-    needed = names[1:] if with_candidates else names  # without a translator, a source is for teachers that read one
-    pairs: list[Triple] = []
-    for place, record in islice(_records(path), most):
-        if missing := [name for name in needed if not str(record.get(name) or "").strip()]:
-            hint = "; hypotheses are either in the file or made with --translator" if "candidate" in missing else ""
-            raise ValueError(f"{path}, {place}: no {', '.join(missing)}{hint}")
-        pairs.append({name: record.get(name) or "" for name in names})
-    if not pairs:
-        raise ValueError(f"{path}: no records; expected source and reference")
-    return pairs
-
-
-def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not Path(path).is_file() or file_form(path) != ".tsv":
-        yield from read_records(path)
-        return
-    first = next(text_lines(path), "").split("\t")
-    if {"source", "reference"} <= {name.strip() for name in first}:
-        yield from read_records(path)
-        return
-    for number, line in enumerate(text_lines(path), start=1):
-        yield (
-            f"line {number}",
-            dict(zip(("source", "reference", "candidate"), line.split("\t"), strict=False)),
-        )
-
-
 Values = NDArray[np.float64]
 
 # RoBLEURT, section 2.2: the share of hypotheses that lose words.
@@ -133,8 +89,10 @@ class PseudoLabelOptions:
 def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None) -> dict[str, Any]:
     """Make triples and their labels.
 
+    Labels and record take the place of those of an earlier run together.
+
     Args:
-        options: what of.
+        options: what to read, which models, where to write.
         progress: show bars; by default on a terminal.
 
     Returns:
@@ -158,21 +116,27 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
         "teachers": [teacher for teacher, _ in labels],
         "weights": list(options.weights) or None,
     }
-    if not labels:
-        write_json_lines(folder / TRIPLES, triples)
-    else:
-        opinions = [standardised(teacher["name"], values) for teacher, values in labels]
-        scores = np.average(opinions, axis=0, weights=options.weights or None)
-        scores = standardised("the teachers' mean", scores)
-        write_json_lines(
-            folder / TRAIN, [_rating(*row, options.lp) for row in enumerate(zip(triples, scores, strict=True))]
-        )
-    write_text(folder / INFO, json.dumps(info, indent=2, ensure_ascii=False) + "\n")
+    with written_folder(folder, last=INFO) as unfinished:
+        if labels:
+            write_json_lines(unfinished / TRAIN, _labelled(options, triples, labels))
+        else:
+            write_json_lines(unfinished / TRIPLES, triples)
+        write_text(unfinished / INFO, json.dumps(info, indent=2, ensure_ascii=False) + "\n")
     return info
 
 
+def _labelled(
+    options: PseudoLabelOptions, triples: list[Triple], labels: list[tuple[dict[str, Any], Values]]
+) -> list[Triple]:
+    """Return the triples as ratings: the mean of the standardised labels, standardised again."""
+    opinions = [standardised(teacher["name"], values) for teacher, values in labels]
+    scores = np.average(opinions, axis=0, weights=options.weights or None)
+    scores = standardised("the teachers' mean", scores)
+    return [_rating(*row, options.lp) for row in enumerate(zip(triples, scores, strict=True))]
+
+
 def _recipe(options: PseudoLabelOptions) -> dict[str, Any]:
-    """Say what decides the triples."""
+    """Return what decides the triples: input, translator, noise."""
     from bleurt_repro.datasets_builders.open_models import find_model, identify
     from bleurt_repro.metric.loading.checksums import file_hash
 
@@ -195,9 +159,49 @@ def _claim(folder: Path, recipe: dict[str, Any]) -> None:
             raise ValueError(f"{folder} holds data of another recipe: choose a new folder")
         return
     if folder.exists() and (folder.is_file() or any(folder.iterdir())):
-        raise ValueError(f"{folder} is not empty and was not begun by this command: choose a new folder")
+        raise ValueError(f"{folder} is not empty and was not started by this command: choose a new folder")
     path.parent.mkdir(parents=True)
     write_text(path, json.dumps(recipe, indent=2) + "\n")
+
+
+def read_pairs(path: str, with_candidates: bool, most: int | None) -> list[Triple]:
+    """Read parallel text: records of source and reference, or a table of those two columns without names.
+
+    Args:
+        path: CSV, TSV, JSON lines or Parquet, as `read_records` takes them. A TSV whose first line does not name the
+            columns is read as source and reference (and candidate).
+        with_candidates: whether each record must have a candidate.
+        most: how many records to read.
+
+    Raises:
+        ValueError: naming the line, if a text is missing.
+    """
+    names = ("source", "reference", *(("candidate",) if with_candidates else ()))
+    needed = names[1:] if with_candidates else names  # without a translator, a source is for teachers that read one
+    pairs: list[Triple] = []
+    for place, record in islice(_records(path), most):
+        if missing := [name for name in needed if not str(record.get(name) or "").strip()]:
+            hint = "; hypotheses are either in the file or made with --translator" if "candidate" in missing else ""
+            raise ValueError(f"{path}, {place}: no {', '.join(missing)}{hint}")
+        pairs.append({name: record.get(name) or "" for name in names})
+    if not pairs:
+        raise ValueError(f"{path}: no records; expected source and reference")
+    return pairs
+
+
+def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not Path(path).is_file() or file_form(path) != ".tsv":
+        yield from read_records(path)
+        return
+    first = next(text_lines(path), "").split("\t")
+    if {"source", "reference"} <= {name.strip() for name in first}:
+        yield from read_records(path)
+        return
+    for number, line in enumerate(text_lines(path), start=1):
+        yield (
+            f"line {number}",
+            dict(zip(("source", "reference", "candidate"), line.split("\t"), strict=False)),
+        )
 
 
 def _triples(
@@ -248,8 +252,7 @@ def _teacher_scores(
         key = hashlib.sha256(scorer.signature.encode()).hexdigest()[:12]
 
         def score(_: int, members: list[Triple], scorer: BleurtScorer = scorer) -> tuple[list[float], int]:
-            texts: dict[str, Any] = {f"{role}s": [item[role] for item in members] for role in scorer.layout.inputs}
-            result = scorer.compute_quietly(**texts, done=lambda count: None)
+            result = scorer.compute_quietly(**scorer.columns(members))
             return result.scores, result.truncated
 
         with _bar(len(triples), f"labels by {scorer.checkpoint}", progress) as bar:
@@ -319,13 +322,13 @@ def _by_parts(
 
 
 def standardised(name: str, values: Values) -> Values:
-    """Give values with mean 0 and standard deviation 1 (RoBLEURT, section 2.2).
+    """Return values with mean 0 and standard deviation 1 (RoBLEURT, section 2.2).
 
     Raises:
         ValueError: if they do not vary.
     """
     if len(values) < 2 or not values.std() > 0:
-        raise ValueError(f"{name} gives all {len(values)} triples the same score: nothing can be learnt from that")
+        raise ValueError(f"{name} has the same score for all {len(values)} triples: nothing can be learnt from that")
     return (values - values.mean()) / values.std()
 
 

@@ -1,4 +1,4 @@
-"""A sequence-to-sequence model that translates greedily and says how likely a given translation is."""
+"""A sequence-to-sequence model that translates greedily and computes how likely a given translation is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.open_models import default_device, load_model
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
+from bleurt_repro.metric.layout import readable_tokens
 
 # A translation may be this much longer than its source, in tokens; a model that repeats itself stops there.
 LENGTH_FACTOR, LENGTH_SLACK = 2, 8
@@ -37,10 +38,8 @@ class Translator:
         from transformers import AutoModelForSeq2SeqLM
 
         self.device, self.batch_tokens = device or default_device(), batch_tokens
-        self.identity = identify(model, find_model(model, role))
-        self._model, self._tokenizer = load_model(AutoModelForSeq2SeqLM, model, role, self.device)
-        positions = getattr(self._model.config, "max_position_embeddings", None) or 512
-        self.max_tokens = min(self._tokenizer.model_max_length, positions)
+        self._model, self._tokenizer, self.identity = load_model(AutoModelForSeq2SeqLM, model, role, self.device)
+        self.max_tokens = readable_tokens(self._model.config, self._tokenizer)
         self.truncated = 0
         self._memory: dict[tuple[str, str], str] = {}
         # The model's own settings (its begin and end tokens, words it must not write), without its search; and without

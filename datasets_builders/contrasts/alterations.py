@@ -122,7 +122,7 @@ def change_negation(text: str, random: Random) -> str | None:
 
 
 def change_tense(text: str, random: Random) -> str | None:
-    """Put an auxiliary into another tense ("is" to "was"); None if there is none."""
+    """Change the tense of an auxiliary ("is" to "was"); None if there is none."""
     places = list(_TENSE.finditer(text))
     if not places:
         return None

@@ -40,7 +40,7 @@ def make_anchors(
         seed: which references and candidates are taken, and how they are damaged.
 
     Returns:
-        the anchors: of "system" the value says which kind each is ("anchor: identical" and so on); other columns are
+        the anchors: "system" names the kind ("anchor: identical" and so on); other columns are
         those of the rating that the reference comes from, "raw_score" and "n_annotations" None.
 
     Raises:

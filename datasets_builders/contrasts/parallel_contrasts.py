@@ -89,12 +89,12 @@ def make_contrasts(
         seed: of all that is drawn.
         reordered: how often, of all draws, a sentence is put in another order by rule (passive, moved phrase) and shown
             against copies in which two of its words have changed places.
-        mirrored: how often an altered text is shown as the reference, too: against a candidate altered alike, which says the
+        mirrored: how often an altered text is shown as the reference, too: against a candidate altered alike, which means the
             same, and against one that is not. Altered texts are often odd ("the air wowed the crowd"), and a model that sees
             them on one side alone learns what is odd, not what differs; people's ratings punish what is odd, too.
 
     Returns:
-        rows of "reference", "candidate", "score" and "system", which says what kind each is ("contrast: number").
+        rows of "reference", "candidate", "score" and "system", which names the kind ("contrast: number").
 
     Raises:
         ValueError: if no two different sentences share a translation, `pairs` is not positive, or a share is none.
@@ -186,7 +186,7 @@ class _Maker:
     ) -> None:
         self.same = same_meaning(sentences)
         if not self.same:
-            raise ValueError("no two different sentences share a translation: give more parallel text")
+            raise ValueError("no two different sentences share a translation: more parallel text is needed")
         self.rated = [row for row in rated if row[0].strip() and row[1].strip()]
         texts = sorted({english for english, _ in sentences})
         self.neighbours, self.substitutes = one_word_apart(texts, self.same)
@@ -339,7 +339,7 @@ def one_word_apart(
 
 
 def substitute(text: str, substitutes: dict[str, list[str]], random: Random) -> str | None:
-    """Put another word in the place of one that has substitutes, a longer one if there is; None if there is none."""
+    """Replace a word that has substitutes, a longer one if there is; None if there is none."""
     places = [place for place in WORD.finditer(text) if place.group().lower() in substitutes]
     places = [place for place in places if len(place.group()) > 3] or places
     if not places:

@@ -42,7 +42,7 @@ Clauses = tuple[tuple[str, str], tuple[str, str]]
 ROLE_SENTENCES = Path(__file__).with_name("role_sentences.yaml")
 OPPOSITE_SENTENCES = Path(__file__).with_name("opposite_sentences.yaml")
 
-# Of the sentences: how many say when or where, if that fits; stand in a frame ("police said that"); are followed or preceded
+# Of the sentences: how many mention time or place, if that fits; stand in a frame ("police said that"); are followed or preceded
 # by another sentence, which all three texts have in the same meaning.
 WHEN_SHARE, FRAME_SHARE, JOINED_SHARE = 0.4, 0.25, 0.2
 # How often participants have a quality ("the old baker"); how often the candidate has another word for one of them.
@@ -76,7 +76,7 @@ def make_role_pairs(pairs: int, seed: int = 0) -> list[Contrast]:
 
 
 def make_opposite_pairs(pairs: int, seed: int = 0) -> list[Contrast]:
-    """Make pairs of sentences that say the same in other words, or the opposite.
+    """Make pairs of sentences of the same meaning in other words, or of the opposite meaning.
 
     Args:
         pairs: how many pairs to make.

@@ -38,11 +38,11 @@ class BackTranslation:
         return back_translation_name(self.language)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """Give each text's back-translation; one that comes out blank is for the caller to judge."""
+        """Return each text's back-translation; whether to keep a blank one is up to the caller."""
         return self.backward.translate(self.there(texts), self.backward_prefix)
 
     def there(self, texts: Sequence[str]) -> list[str]:
-        """Give each text's translation into the language in between."""
+        """Return each text's translation into the language in between."""
         return self.forward.translate(texts, self.forward_prefix)
 
     def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:

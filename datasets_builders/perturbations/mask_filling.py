@@ -1,11 +1,10 @@
 """Mask filling: words are masked and a masked language model writes others in their place (BLEURT, 4.1 and A.1).
 
-Beam search from left to right over the masks: a hypothesis' score is the sum of the log-probabilities of its fills,
-each given the text with the earlier fills in it and the later masks open.
-
-Which words of a text to mask: scattered ones, or a contiguous run (BLEURT, A.1).
-
-Put filled tokens back into their text, so that what was not masked stays as it was written, letter for letter.
+1. `STRATEGIES` choose the words to mask: scattered ones, or a contiguous run.
+2. `MaskFiller.fill` is a beam search from left to right over the masks: the score of a hypothesis is the sum of the
+   log-probabilities of its fills, each given the text with the earlier fills in it and the later masks open.
+3. `splice` puts the filled tokens back into the text, so that what was not masked stays as it was written, letter for
+   letter.
 """
 
 from __future__ import annotations
@@ -17,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.open_models import default_device, load_model
 from bleurt_repro.datasets_builders.perturbations import CONTIGUOUS, SCATTERED
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
+from bleurt_repro.metric.layout import readable_tokens
 
 if TYPE_CHECKING:
     import torch
 
+MASKED_LM = "google-bert/bert-base-uncased"
+# BLEURT, A.1: "the beam size 8 by default".
+BEAM_SIZE = 8
 # BLEURT, A.1: "In both cases, we use up to 15 masks per sentence."
 MAX_MASKS = 15
 
@@ -75,69 +78,6 @@ STRATEGIES: dict[str, Callable[[Sequence[int], int, np.random.Generator], list[i
     SCATTERED: choose_scattered,
     CONTIGUOUS: choose_contiguous,
 }
-
-
-def splice(
-    text: str,
-    spans: Sequence[tuple[int, int]],
-    ids: Sequence[int],
-    changed: Sequence[int],
-    decode: Callable[[list[int]], str],
-) -> str:
-    """Replace the text of some tokens by what now stands in their place.
-
-    Args:
-        text: the original text.
-        spans: first and last-plus-one character of each token in it.
-        ids: the token ids, the new ones in place.
-        changed: positions of the tokens to replace, ascending.
-        decode: turns token ids into text, special tokens included.
-
-    Returns:
-        the new text; it begins with a capital if the original did.
-    """
-    parts, cursor = [], 0
-    # Positions that follow one another have the same difference to their rank.
-    for _, group in groupby(enumerate(changed), key=lambda pair: pair[1] - pair[0]):
-        run = [position for _, position in group]
-        start, end = spans[run[0]][0], spans[run[-1]][1]
-        piece, glued = _decode_after(ids, run, decode)
-        if start == 0 and text[:1].isupper():  # models of lower-cased text forget it
-            piece = piece[:1].upper() + piece[1:]
-        parts.append(_join(text[cursor:start], piece, glued))
-        if piece[-1:].isalnum() and text[end : end + 1].isalnum():
-            parts.append(" ")
-        cursor = end
-    return "".join([*parts, text[cursor:]])
-
-
-def _decode_after(ids: Sequence[int], run: list[int], decode: Callable[[list[int]], str]) -> tuple[str, bool]:
-    """Decode a run of tokens as it reads after the token before it.
-
-    Returns:
-        the text, and whether it is attached to that token (a word piece, a full stop).
-    """
-    filled = [ids[position] for position in run]
-    if run[0] > 0:
-        anchor = ids[run[0] - 1]
-        alone, together = decode([anchor]), decode([anchor, *filled])
-        if together.startswith(alone):
-            rest = together[len(alone) :]
-            return rest.strip(), not rest[:1].isspace()
-    return decode(filled).strip(), False
-
-
-def _join(before: str, piece: str, glued: bool) -> str:
-    """Put a piece after the text before it, with a blank where the piece or the original asks for one."""
-    if glued:
-        return before.rstrip() + piece
-    needs_blank = before[-1:].isalnum() and piece[:1].isalnum()
-    return f"{before} {piece}" if needs_blank else before + piece
-
-
-MASKED_LM = "google-bert/bert-base-uncased"
-# BLEURT, A.1: "the beam size 8 by default".
-BEAM_SIZE = 8
 
 
 @dataclass(frozen=True)
@@ -195,14 +135,10 @@ class MaskFiller:
         role = "masked language model"
         self.beam_size, self.max_masks, self.masks_per_pass = beam_size, max_masks, masks_per_pass
         self.device, self.batch_tokens = device or default_device(), batch_tokens
-        self.identity = identify(model, find_model(model, role))
-        self._model, self._tokenizer = load_model(AutoModelForMaskedLM, model, role, self.device)
+        self._model, self._tokenizer, self.identity = load_model(AutoModelForMaskedLM, model, role, self.device)
         if not self._tokenizer.is_fast or self._tokenizer.mask_token_id is None:
             raise ValueError(f"{role} {model} must have a fast tokenizer with a mask token")
-        config = self._model.config
-        # RoBERTa's positions start after the padding index.
-        offset = config.pad_token_id + 1 if config.model_type in {"roberta", "xlm-roberta", "camembert"} else 0
-        self.max_tokens = min(self._tokenizer.model_max_length, config.max_position_embeddings - offset)
+        self.max_tokens = readable_tokens(self._model.config, self._tokenizer)
         self._head_inputs: torch.Tensor | None = None
         self._model.base_model.register_forward_hook(self._keep_head_inputs)
 
@@ -335,7 +271,7 @@ class MaskFiller:
 
 
 def _take(values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Pick hypotheses: values (texts, hypotheses, x) and rows (texts, k) give (texts, k, x)."""
+    """Pick hypotheses: values (texts, hypotheses, x) and rows (texts, k) make (texts, k, x)."""
     return values.gather(1, rows[..., None].expand(-1, -1, values.shape[2]))
 
 
@@ -346,3 +282,61 @@ def _tokens_of_words(word_of_token: list[int | None]) -> list[list[int]]:
         if word is not None:
             words.setdefault(word, []).append(position)
     return list(words.values())
+
+
+def splice(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    ids: Sequence[int],
+    changed: Sequence[int],
+    decode: Callable[[list[int]], str],
+) -> str:
+    """Replace the text of some tokens by what now stands in their place.
+
+    Args:
+        text: the original text.
+        spans: first and last-plus-one character of each token in it.
+        ids: the token ids, the new ones in place.
+        changed: positions of the tokens to replace, ascending.
+        decode: turns token ids into text, special tokens included.
+
+    Returns:
+        the new text; it begins with a capital if the original did.
+    """
+    parts, cursor = [], 0
+    # Positions that follow one another have the same difference to their rank.
+    for _, group in groupby(enumerate(changed), key=lambda pair: pair[1] - pair[0]):
+        run = [position for _, position in group]
+        start, end = spans[run[0]][0], spans[run[-1]][1]
+        piece, glued = _decode_after(ids, run, decode)
+        if start == 0 and text[:1].isupper():  # models of lower-cased text forget it
+            piece = piece[:1].upper() + piece[1:]
+        parts.append(_join(text[cursor:start], piece, glued))
+        if piece[-1:].isalnum() and text[end : end + 1].isalnum():
+            parts.append(" ")
+        cursor = end
+    return "".join([*parts, text[cursor:]])
+
+
+def _decode_after(ids: Sequence[int], run: list[int], decode: Callable[[list[int]], str]) -> tuple[str, bool]:
+    """Decode a run of tokens as it reads after the token before it.
+
+    Returns:
+        the text, and whether it is attached to that token (a word piece, a full stop).
+    """
+    filled = [ids[position] for position in run]
+    if run[0] > 0:
+        anchor = ids[run[0] - 1]
+        alone, together = decode([anchor]), decode([anchor, *filled])
+        if together.startswith(alone):
+            rest = together[len(alone) :]
+            return rest.strip(), not rest[:1].isspace()
+    return decode(filled).strip(), False
+
+
+def _join(before: str, piece: str, glued: bool) -> str:
+    """Append a piece to the text before it, with a blank where the piece or the original asks for one."""
+    if glued:
+        return before.rstrip() + piece
+    needs_blank = before[-1:].isalnum() and piece[:1].isalnum()
+    return f"{before} {piece}" if needs_blank else before + piece

@@ -39,7 +39,7 @@ def rating_records(
     """Read and check a file of human ratings: CSV, TSV, JSON lines (each also gzipped) or Parquet.
 
     Args:
-        path: the file; `read_records` says what each form looks like.
+        path: the file; `read_records` describes each form.
         required: columns that must be there, with a value in each record; only a candidate may be empty text.
         aliases: other names of columns, each with the name it stands for.
 

@@ -38,7 +38,7 @@ class WmtConfig(datasets.BuilderConfig):
     hub_dataset: str | None = None
     hub_revision: str | None = None
     language_pairs: Sequence[str] = TO_ENGLISH
-    # Of data and code: without it, the cache of `datasets` would give back old rows.
+    # Of data and code: without it, the cache of `datasets` would return old rows.
     fingerprint: str = ""
 
     def source(self) -> dict[str, Any]:

@@ -211,7 +211,7 @@ class Texts:
         return {name: column[int(segment_id) - 1] for name, column in columns.items()}
 
     def _output(self, place: str, system: str) -> list[str]:
-        # Systems whose outputs are the same were judged once: any of them gives the text.
+        # Systems whose outputs are the same were judged once: any of them has the text.
         keys = [key for key in map(self._key, (system, *system.split("+"))) if key in self.files]
         if not keys:
             raise FileNotFoundError(

@@ -1,6 +1,7 @@
-"""Back-translation likelihood: how likely is one text as a back-translation of the other? (BLEURT, section 4.2).
+"""The two signals of back-translation (BLEURT, section 4.2).
 
-Back-translation flag: was the candidate made by back-translation or by mask filling? (BLEURT, section 4.2).
+`BackTranslationLikelihood`: how likely is one text as a back-translation of the other? `BackTranslationFlag`: was the
+candidate made by back-translation or by mask filling?
 """
 
 from __future__ import annotations
@@ -12,39 +13,6 @@ import numpy as np
 from bleurt_repro.datasets_builders.perturbations import BACK_TRANSLATION, MASK_FILLING
 from bleurt_repro.datasets_builders.perturbations.back_translation import BackTranslation
 from bleurt_repro.datasets_builders.signals.base import CLASSIFICATION, LIKELIHOOD, Signal
-
-
-class BackTranslationFlag(Signal):
-    """The paper's Boolean as two probabilities, (1, 0) for back-translation and (0, 1) for mask filling.
-
-    A pair from which words were dropped has the flag of the pair it was made from.
-    """
-
-    name = "back_translation_flag"
-    loss = "classification"
-    group = CLASSIFICATION
-    values = ("back_translation", "mask_filling")
-
-    def __call__(
-        self, references: Sequence[str], candidates: Sequence[str], perturbations: Sequence[str] | None = None
-    ) -> np.ndarray:
-        """Compute the flag of each pair, shape (n, 2), from the names of the perturbations.
-
-        Raises:
-            ValueError: without those names, or at one that is neither kind.
-        """
-        if perturbations is None or len(perturbations) != len(candidates):
-            found = "none" if perturbations is None else len(perturbations)
-            raise ValueError(
-                f"the back-translation flag needs the perturbation of each of {len(candidates)} pairs, found {found}"
-            )
-        flags = np.zeros((len(candidates), 2))
-        for i, name in enumerate(perturbations):
-            flags[i, 0] = name.startswith(BACK_TRANSLATION)
-            flags[i, 1] = name.startswith(MASK_FILLING)
-            if not flags[i].any():
-                raise ValueError(f"perturbation {name!r} is neither {BACK_TRANSLATION}... nor {MASK_FILLING}...")
-        return flags
 
 
 class BackTranslationLikelihood(Signal):
@@ -82,3 +50,36 @@ class BackTranslationLikelihood(Signal):
             columns.append(trip.log_likelihoods(given=candidates, texts=references))
             columns.append(trip.log_likelihoods(given=references, texts=candidates))
         return np.stack(columns, axis=1)
+
+
+class BackTranslationFlag(Signal):
+    """The paper's Boolean as two probabilities, (1, 0) for back-translation and (0, 1) for mask filling.
+
+    A pair from which words were dropped has the flag of the pair it was made from.
+    """
+
+    name = "back_translation_flag"
+    loss = "classification"
+    group = CLASSIFICATION
+    values = ("back_translation", "mask_filling")
+
+    def __call__(
+        self, references: Sequence[str], candidates: Sequence[str], perturbations: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Compute the flag of each pair, shape (n, 2), from the names of the perturbations.
+
+        Raises:
+            ValueError: without those names, or at one that is neither kind.
+        """
+        if perturbations is None or len(perturbations) != len(candidates):
+            found = "none" if perturbations is None else len(perturbations)
+            raise ValueError(
+                f"the back-translation flag needs the perturbation of each of {len(candidates)} pairs, found {found}"
+            )
+        flags = np.zeros((len(candidates), 2))
+        for i, name in enumerate(perturbations):
+            flags[i, 0] = name.startswith(BACK_TRANSLATION)
+            flags[i, 1] = name.startswith(MASK_FILLING)
+            if not flags[i].any():
+                raise ValueError(f"perturbation {name!r} is neither {BACK_TRANSLATION}... nor {MASK_FILLING}...")
+        return flags

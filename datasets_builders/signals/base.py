@@ -1,4 +1,4 @@
-"""What every signal is: a name, a size, a loss, and a function of pairs (BLEURT, section 4.2 and Table 1)."""
+"""The base class of signals: a name, a size, a loss, and a function of pairs (BLEURT, section 4.2 and Table 1)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Signal(ABC):
         """
 
     def describe(self) -> dict[str, Any]:
-        """Give what a training run must know of the signal, for the record beside the data."""
+        """Return what a training run must know of the signal, for the record beside the data."""
         return {
             "name": self.name,
             "size": self.size,

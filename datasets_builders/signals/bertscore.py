@@ -11,11 +11,12 @@ import numpy as np
 from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_tokenizer
 from bleurt_repro.datasets_builders.signals.base import AUTOMATIC_METRICS, Signal
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
+from bleurt_repro.metric.layout import readable_tokens
 from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
 
 # BLEURT, A.3: "based on BERT-large uncased".
 BERTSCORE_MODEL = "google-bert/bert-large-uncased"
-# The library crashes on blank text. A pair with a blank side gets what the library gives where it does not crash.
+# The library crashes on blank text. A pair with a blank side gets what the library returns where it does not crash.
 BLANK_SCORE = 0.0
 
 
@@ -58,8 +59,7 @@ class BertScore(Signal):
             raise ValueError(
                 f"BERTscore encoder {model} cannot be opened at layer {self.layers} ({first_line(error)})"
             ) from error
-        longest = getattr(self._encoder.config, "max_position_embeddings", self._tokenizer.model_max_length)
-        self._tokenizer.model_max_length = min(self._tokenizer.model_max_length, longest)
+        self._tokenizer.model_max_length = readable_tokens(self._encoder.config, self._tokenizer)
         # The library weighs every piece 1, and the two that mark beginning and end 0.
         self._weights: dict[int, float] = defaultdict(lambda: 1.0)
         self._weights[self._tokenizer.cls_token_id] = self._weights[self._tokenizer.sep_token_id] = 0.0
@@ -80,13 +80,13 @@ class BertScore(Signal):
         return scores
 
     def pieces(self, text: str) -> list[int]:
-        """Give the word pieces of a text, its two marks included."""
+        """Return the word pieces of a text, its two marks included."""
         from bert_score.utils import sent_encode
 
         return list(sent_encode(self._tokenizer, text))
 
     def encode(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-        """Give each different text's vectors (tokens, hidden) and weights (tokens), 0 for the two marks."""
+        """Return each different text's vectors (tokens, hidden) and weights (tokens), 0 for the two marks."""
         from bert_score.utils import get_bert_embedding
 
         unique = list(dict.fromkeys(texts))
@@ -118,18 +118,18 @@ def _pad(encoded: list[tuple[Any, Any]]) -> tuple[Any, Any, Any]:
 
     vectors, weights = zip(*encoded, strict=True)
     lengths = torch.tensor([len(item) for item in vectors], device=vectors[0].device)
-    # Any number but 0 will do for padding: the vectors are normalised before the mask is applied.
+    # Padding may be any number but 0: the vectors are normalised before the mask is applied.
     stacked = pad_sequence(list(vectors), batch_first=True, padding_value=1.0)
     mask = torch.arange(stacked.shape[1], device=lengths.device) < lengths[:, None]
     return stacked, mask, pad_sequence(list(weights), batch_first=True)
 
 
 def default_layers(model: str, folder: Any) -> int:
-    """Say which layer BERTscore compares: the library's choice by the model's name, else the last.
+    """Return the layer that BERTscore compares: the library's choice by the model's name, else the last.
 
     Args:
         model: the name it was asked for by.
-        folder: where its configuration lies.
+        folder: where its configuration is.
     """
     from bert_score.utils import model2layers
     from transformers import AutoConfig

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.open_models import default_device, find_model, identify, load_model
+from bleurt_repro.datasets_builders.open_models import default_device, load_model
 from bleurt_repro.datasets_builders.signals.base import CLASSIFICATION, Signal
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
+from bleurt_repro.metric.layout import readable_tokens
 
 # The paper fine-tunes BERT on MNLI; this is a public classifier trained on the same data, with named labels.
 ENTAILMENT_MODEL = "FacebookAI/roberta-large-mnli"
@@ -41,14 +42,13 @@ class Entailment(Signal):
 
         self.device, self.batch_tokens = device or default_device(), batch_tokens
         role = "entailment classifier"
-        self.identity = identify(model, find_model(model, role))
-        self._model, self._tokenizer = load_model(AutoModelForSequenceClassification, model, role, self.device)
+        self._model, self._tokenizer, self.identity = load_model(
+            AutoModelForSequenceClassification, model, role, self.device
+        )
         config = self._model.config
         names = list(labels) if labels else [config.id2label[i] for i in range(config.num_labels)]
         self._columns = label_columns(names, config.num_labels, model)
-        self._max_length = min(self._tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512))
-        if config.model_type in {"roberta", "xlm-roberta", "camembert"}:  # positions start after the padding index
-            self._max_length = min(self._max_length, config.max_position_embeddings - config.pad_token_id - 1)
+        self._max_length = readable_tokens(config, self._tokenizer)
         self.truncated = 0
 
     def __call__(

@@ -22,7 +22,7 @@ __all__ = ["SyntheticPairs", "check_parts", "is_finished", "join_sets", "read_in
 
 
 def is_finished(folder: str | Path) -> bool:
-    """Tell whether a folder holds a finished set."""
+    """Return whether a folder holds a finished set."""
     path = Path(folder) / INFO_FILE
     return path.is_file() and "parts" in json.loads(path.read_text(encoding="utf-8"))
 
@@ -50,7 +50,7 @@ def read_info(folder: str | Path) -> dict[str, Any]:
 
 
 def check_parts(folder: str | Path) -> dict[str, Any]:
-    """Make sure that every part lies in the folder as it was made.
+    """Check that every part is in the folder as it was made.
 
     Returns:
         the record, as `read_info`.
@@ -63,12 +63,14 @@ def check_parts(folder: str | Path) -> dict[str, Any]:
         path = Path(folder) / part["file"]
         if not path.is_file() or file_hash(path).hex() != part["sha256"]:
             state = "changed" if path.is_file() else "missing"
-            raise ValueError(f"{path} is {state}: run `bleurt-repro data synthetic` with the same options to mend it")
+            raise ValueError(
+                f"{path} is {state}: run `bleurt-repro data synthetic` with the same options to repair it"
+            )
     return info
 
 
 def join_sets(folders: Sequence[str | Path]) -> dict[str, Any]:
-    """Take several finished sets for one, such as those made on several machines, each of its own text.
+    """Join the records of several finished sets, such as those made on several machines, each of its own text.
 
     Args:
         folders: their folders, each as `check_parts` takes it.
@@ -118,7 +120,7 @@ def _kinds(record: dict[str, Any]) -> list[str]:
 class SyntheticPairsConfig(datasets.BuilderConfig):
     """Where the pairs are; see `SyntheticPairs`."""
 
-    # Of the finished data: without it, the cache of `datasets` would give back old rows.
+    # Of the finished data: without it, the cache of `datasets` would return old rows.
     fingerprint: str = ""
 
 

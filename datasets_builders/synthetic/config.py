@@ -58,7 +58,7 @@ class SyntheticConfig:
         column: of the input with the text: a name, or in TSV and CSV a number from 1.
         subset: of a dataset ("configuration").
         split: of a dataset.
-        split_sentences: cut each text into sentences (see `sentences`).
+        split_sentences: cut each text into sentences (see `segments`).
         min_words: shorter segments are skipped.
         max_characters: longer segments are skipped.
         max_segments: stop after so many; all by default.
@@ -167,7 +167,7 @@ class SyntheticConfig:
                 _require(False, item.name, str(expected), repr(value))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the recipe as plain values; `from_dict` reads them."""
+        """Return the recipe as plain values; `from_dict` reads them."""
         values = asdict(self)
         return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 

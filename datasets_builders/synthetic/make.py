@@ -4,7 +4,7 @@
     bleurt-repro data synthetic --input text.txt --output pairs --config paper --num-shards 4 --shard-index 0
     torchrun --nproc_per_node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper
 
-Stopped at any moment and started again, it goes on after the last finished part, and ends with the same bytes. With a
+Stopped at any moment and started again, it continues after the last finished part, and ends with the same bytes. With a
 larger `--max-segments` it adds to what is there.
 """
 
@@ -53,7 +53,7 @@ def make_synthetic_pairs(
 
     Args:
         source: text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; English Wikipedia by default.
-        output: folder to write to, or to go on with.
+        output: folder to write to, or to continue.
         config: the recipe.
         num_shards: processes that share the work; by default those of the launcher (`torchrun`), else one.
         shard_index: which of them this is, from 0.
@@ -68,7 +68,7 @@ def make_synthetic_pairs(
     """
     shard = choose_shard(num_shards, shard_index)
     segments = Segments(source or DEFAULT_INPUT, config)
-    # A file is read through before any model is opened: what is wrong with it is said at once, and the work is counted.
+    # A file is read through before any model is opened: what is wrong with it is reported at once, and the work is counted.
     total = sum(1 for _ in segments) if segments.is_local else config.max_segments
     recipe = make_recipe(segments, config)
     folder = Path(output)
@@ -94,7 +94,7 @@ def make_synthetic_pairs(
 
 
 def make_recipe(segments: Segments, config: SyntheticConfig) -> dict[str, Any]:
-    """Say what decides the data (recipe, input, models), its fingerprint, and the environment."""
+    """Return what decides the data (recipe, input, models), its fingerprint, and the environment."""
     decisive = {
         "format": FORMAT_VERSION,
         # neither where it is computed nor where it ends decides what a part holds

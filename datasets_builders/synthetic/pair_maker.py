@@ -51,7 +51,7 @@ class Pair:
 
 
 class Unit(NamedTuple):
-    """What became of some segments: pairs, each signal's numbers (pairs, size), and what was left out."""
+    """The result of some segments: pairs, each signal's numbers (pairs, size), and what was left out."""
 
     pairs: list[Pair]
     signals: dict[str, np.ndarray]
@@ -75,7 +75,7 @@ class StageClock:
 
 
 def random_for(seed: int, text: str, purpose: str) -> np.random.Generator:
-    """Give the random numbers of one segment for one purpose: the same wherever and whenever it is worked on.
+    """Return the random numbers of one segment for one purpose: the same wherever and whenever it is worked on.
 
     Args:
         seed: of the whole set.
@@ -87,7 +87,7 @@ def random_for(seed: int, text: str, purpose: str) -> np.random.Generator:
 
 
 def model_identities(config: SyntheticConfig) -> dict[str, dict[str, str]]:
-    """Find every model of a recipe and say exactly which it is, without opening one.
+    """Find every model of a recipe and identify it, without opening one.
 
     Args:
         config: the recipe.

@@ -15,7 +15,7 @@ import numpy as np
 
 from bleurt_repro.datasets_builders.synthetic.pair_maker import Pair, Unit
 from bleurt_repro.metric.files.writing import write_bytes, write_text
-from bleurt_repro.metric.signature import file_hash
+from bleurt_repro.metric.loading.checksums import file_hash
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -32,7 +32,7 @@ def to_json(values: Any) -> str:
 
 
 def features(signals: Sequence[dict[str, Any]]) -> Features:
-    """Give the columns of the data.
+    """Return the columns of the data.
 
     Args:
         signals: the description of each signal (`Signal.describe`).
@@ -50,7 +50,7 @@ def features(signals: Sequence[dict[str, Any]]) -> Features:
 
 
 def to_table(units: Sequence[Unit], signals: Sequence[dict[str, Any]]) -> Table:
-    """Put the pairs of some units into one table.
+    """Collect the pairs of some units in one table.
 
     Args:
         units: in order.
@@ -90,11 +90,11 @@ class Parts:
         return self.folder / DATA_FOLDER / f"part-{part:05d}.parquet"
 
     def record_file(self, part: int) -> Path:
-        """Name the file that says that a part is done, with its hash."""
+        """Name the file that records that a part is done, with its hash."""
         return self.folder / RECORD_FOLDER / f"part-{part:05d}.json"
 
     def prepare(self, recipe: dict[str, Any]) -> list[str]:
-        """Claim the folder for a recipe, or make sure that it is this recipe's.
+        """Claim the folder for a recipe, or check that it is this recipe's.
 
         Args:
             recipe: "fingerprint" and what it was made of, and "environment".
@@ -134,12 +134,12 @@ class Parts:
         surplus = [path.name for path in sorted((self.folder / DATA_FOLDER).glob("part-*.parquet"))[count:]]
         if surplus:
             raise ValueError(
-                f"output {self.folder} holds {len(surplus)} parts more ({surplus[0]} and on): a set only grows; give "
+                f"output {self.folder} holds {len(surplus)} parts more ({surplus[0]} and later): a set only grows; give "
                 "--max-segments as large as before, or choose a new folder"
             )
 
     def record(self, part: int, segments: int) -> dict[str, Any] | None:
-        """Give the record of a part that is done.
+        """Return the record of a part that is done.
 
         Args:
             part: its number.

@@ -1,10 +1,9 @@
 """The reference segments: cleaned, filtered and deduplicated texts; every row left out is counted and named.
 
-Cut running text into sentences, by a rule that is short enough to state.
-
-A line is a paragraph; lines that do not end in . ! or ? (headings, list items, captions) are left out. A paragraph is
-cut after . ! or ?, with closing quotes and brackets, where a blank and then a capital letter, a digit, or an opening
-quote or bracket follow - but not after a single capital (an initial), nor after a common abbreviation.
+Running text can be cut into sentences (`split_sentences`), by a rule that is short enough to state: a line is a paragraph;
+lines that do not end in . ! or ? (headings, list items, captions) are left out. A paragraph is cut after . ! or ?, with
+closing quotes and brackets, where a blank and then a capital letter, a digit, or an opening quote or bracket follow - but
+not after a single capital (an initial), nor after a common abbreviation.
 """
 
 from __future__ import annotations
@@ -19,8 +18,10 @@ from typing import Any
 
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
-from bleurt_repro.metric.signature import file_hash
+from bleurt_repro.metric.loading.checksums import file_hash
+from bleurt_repro.metric.loading.hub import dataset_revision
 
+EXCERPT = 80  # characters of a text that records and messages show
 # Written before the full stop, lower-cased.
 ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st sr jr gen col lt sgt capt rev hon sen rep gov pres vs etc cf al ca approx no vol pp ed eds "
@@ -29,42 +30,6 @@ ABBREVIATIONS = frozenset(
 ENDS = re.compile(r"[.!?][\"')\]\u201d\u2019]*$")
 CUTS = re.compile(r"([.!?][\"')\]\u201d\u2019]*)\s+(?=[\"'(\[\u201c\u2018]?[A-Z\u00c0-\u00de0-9])")
 LAST_WORD = re.compile(r"([^\s(\[\"'\u201c\u2018]+)$")
-
-
-def split_sentences(text: str) -> list[str]:
-    """Give the sentences of a text in order.
-
-    Args:
-        text: paragraphs, one a line.
-    """
-    return [
-        sentence for line in text.splitlines() if ends_sentence(line) for sentence in _split_paragraph(line.strip())
-    ]
-
-
-def ends_sentence(line: str) -> bool:
-    """Say whether a line ends as a sentence does."""
-    return ENDS.search(line.strip()) is not None
-
-
-def _split_paragraph(paragraph: str) -> list[str]:
-    sentences, start = [], 0
-    for cut in CUTS.finditer(paragraph):
-        if cut.group(1).startswith(".") and _abbreviated(paragraph[start : cut.start()]):
-            continue
-        sentences.append(paragraph[start : cut.end(1)])
-        start = cut.end()
-    return [*sentences, paragraph[start:]]
-
-
-def _abbreviated(before: str) -> bool:
-    """Whether the full stop after this text belongs to an abbreviation or an initial."""
-    found = LAST_WORD.search(before)
-    word = found.group(1) if found else ""
-    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper())
-
-
-EXCERPT = 80
 
 
 @dataclass(frozen=True)
@@ -76,7 +41,7 @@ class Skipped:
     text: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as a record for the log."""
+        """Return it as a record for the log."""
         return asdict(self)
 
 
@@ -118,18 +83,18 @@ class Segments:
         return Path(self.source).expanduser().is_file()
 
     def identity(self) -> dict[str, Any]:
-        """Say exactly what is read, for the record beside the data: a file by its content, a dataset by its name."""
+        """Return exactly what is read, for the record beside the data: a file by its content, a dataset by its name."""
         path = Path(self.source).expanduser()
         if path.is_file():
             return {"name": path.name, "sha256": file_hash(path).hex(), "column": self.config.column}
         fields = {"subset": self.config.subset, "split": self.config.split, "column": self.config.column}
-        return {"name": self.source, "revision": None if path.is_dir() else hub_revision(self.source), **fields}
+        return {"name": self.source, "revision": None if path.is_dir() else dataset_revision(self.source), **fields}
 
     def __iter__(self) -> Iterator[Segment]:
         """Read the segments in order.
 
         Raises:
-            ValueError: if not one is left, saying why the rows were skipped.
+            ValueError: if not one is left, with the reasons why rows were skipped.
         """
         self.rows, self.skipped = 0, []
         seen: dict[bytes, int] = {}
@@ -162,7 +127,7 @@ class Segments:
                 yield row.number, unended[0], f"lines that end no sentence ({len(unended)})"
 
     def _fault(self, text: str) -> str:
-        """Say why a text is no segment, or nothing."""
+        """Return why a text is no segment, or nothing."""
         config = self.config
         if not any(character.isalnum() for character in text):
             return "no words"
@@ -177,22 +142,6 @@ class Segments:
         return ""
 
 
-def hub_revision(dataset: str) -> str | None:
-    """Give the commit of a dataset on the Hub; None where it cannot be asked, which reading will then say.
-
-    Args:
-        dataset: its id, with an optional "@revision".
-    """
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    repo_id, _, revision = dataset.partition("@")
-    try:
-        return HfApi().dataset_info(repo_id, revision=revision or None).sha
-    except (HfHubHTTPError, HFValidationError, ConnectionError):
-        return None
-
-
 def count_reasons(skipped: list[Skipped]) -> str:
     """Count the reasons in one line, the commonest first; where a reason names a place, the place is left out."""
     counts = Counter(general_reason(item.reason) for item in skipped)
@@ -200,5 +149,38 @@ def count_reasons(skipped: list[Skipped]) -> str:
 
 
 def general_reason(reason: str) -> str:
-    """Give a reason without the place it names, so that alike ones count together."""
+    """Return a reason without the place it names, so that alike ones count together."""
     return "duplicate" if reason.startswith("duplicate") else re.sub(r" \((byte )?\d+\)$", "", reason)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text in order.
+
+    Args:
+        text: paragraphs, one a line.
+    """
+    return [
+        sentence for line in text.splitlines() if ends_sentence(line) for sentence in _split_paragraph(line.strip())
+    ]
+
+
+def ends_sentence(line: str) -> bool:
+    """Return whether a line ends as a sentence does."""
+    return ENDS.search(line.strip()) is not None
+
+
+def _split_paragraph(paragraph: str) -> list[str]:
+    sentences, start = [], 0
+    for cut in CUTS.finditer(paragraph):
+        if cut.group(1).startswith(".") and _abbreviated(paragraph[start : cut.start()]):
+            continue
+        sentences.append(paragraph[start : cut.end(1)])
+        start = cut.end()
+    return [*sentences, paragraph[start:]]
+
+
+def _abbreviated(before: str) -> bool:
+    """Whether the full stop after this text belongs to an abbreviation or an initial."""
+    found = LAST_WORD.search(before)
+    word = found.group(1) if found else ""
+    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper())

@@ -1,8 +1,6 @@
-"""Sum up a finished set of synthetic pairs: statistics of each signal, counts, speed by stage, a few rows, and a card.
+"""Sum up a finished set of synthetic pairs: its record, a report of counts, speed and sampled rows, and its dataset card.
 
-Everything is computed from the parts as they lie in the folder, whoever made them.
-
-The dataset card and the printed report of a set of synthetic pairs, made from its record and nothing else.
+All is computed from the parts in the folder, whoever made them; report and card from the record and nothing else.
 """
 
 from __future__ import annotations
@@ -32,6 +30,208 @@ SIZES = (
     (10_000_000, "1M<n<10M"),
 )
 
+INFO_FILE = "dataset_info.json"
+REPORT_FILE = "report.json"
+SKIPPED_FILE = "skipped.jsonl"
+SAMPLED_ROWS = 10
+IDENTICAL = "identical"  # a row of the report: pairs whose candidate equals the reference
+
+
+def summarise(
+    folder: Path,
+    recipe: dict[str, Any],
+    signals: Sequence[dict[str, Any]],
+    records: Sequence[dict[str, Any]],
+    rows: int,
+    skipped: Sequence[Skipped],
+) -> dict[str, Any]:
+    """Write the record, the report, the log of skipped rows and the card beside the parts.
+
+    Args:
+        folder: the output folder, all of its parts done.
+        recipe: what the pairs were made of.
+        signals: the description of each signal.
+        records: of the parts, in order.
+        rows: of the input that were read.
+        skipped: rows of the input that gave no segment.
+
+    Returns:
+        the report.
+    """
+    statistics, by_group = _moments(folder, signals, len(records))
+    left_out = [*(item.to_dict() for item in skipped), *(item for record in records for item in record["skipped"])]
+    counts = {group: moments["count"] for group, moments in sorted(by_group.items())}
+    info = {
+        **recipe,
+        "pairs": sum(record["pairs"] for record in records),
+        "segments": sum(record["segments"] for record in records),
+        "input_rows": rows,
+        "skipped": dict(Counter(general_reason(item["reason"]) for item in left_out).most_common()),
+        "counts": counts,
+        "signals": [
+            {**item, "mean": statistics[item["name"]].mean.tolist(), "std": statistics[item["name"]].std.tolist()}
+            for item in signals
+        ],
+        "parts": [
+            {"file": _file_name(record["part"]), "sha256": record["sha256"], "pairs": record["pairs"]}
+            for record in records
+        ],
+    }
+    report = {
+        "pairs": info["pairs"],
+        "segments": info["segments"],
+        "input_rows": rows,
+        "skipped": info["skipped"],
+        "counts": counts,
+        "stages": _stages(records),
+        "truncated": dict(sum((Counter(record["truncated"]) for record in records), Counter())),
+        "signal_means": {group: moments["means"] for group, moments in sorted(by_group.items())},
+        "sampled_rows": _sample(folder, records, recipe["config"]["seed"]),
+    }
+    write_json_lines(folder / SKIPPED_FILE, left_out)
+    write_text(folder / REPORT_FILE, to_json(report))
+    write_text(folder / "README.md", card(info, report))
+    write_text(folder / INFO_FILE, to_json(info))
+    _remove_leftovers(folder)
+    return report
+
+
+def _file_name(part: int) -> str:
+    return f"{DATA_FOLDER}/part-{part:05d}.parquet"
+
+
+def _tables(folder: Path, parts: int) -> Iterator[Table]:
+    import pyarrow.parquet as pq
+
+    for part in range(parts):
+        yield pq.read_table(folder / _file_name(part))
+
+
+def numbers_of(table: Table, name: str, size: int) -> np.ndarray:
+    """Return a signal's numbers, shape (pairs, size), float64."""
+    return table[name].combine_chunks().flatten().to_numpy().reshape(-1, size).astype(np.float64)
+
+
+def _moments(
+    folder: Path, signals: Sequence[dict[str, Any]], parts: int
+) -> tuple[dict[str, Moments], dict[str, dict[str, Any]]]:
+    """Compute each signal's moments over all pairs, and count and means over each kind of pairs."""
+    overall = {item["name"]: Moments(item["size"]) for item in signals}
+    grouped: dict[str, dict[str, Moments]] = {}
+    counts: Counter[str] = Counter()
+    for table in _tables(folder, parts):
+        rows_of = _rows_by_group(table)
+        counts.update({group: len(rows) for group, rows in rows_of.items()})
+        for item in signals:
+            name, size = item["name"], item["size"]
+            numbers = numbers_of(table, name, size)
+            overall[name].add(numbers)
+            for group, rows in rows_of.items():
+                grouped.setdefault(group, {}).setdefault(name, Moments(size)).add(numbers[rows])
+    by_group = {
+        group: {
+            "count": count,
+            "means": {name: moments.mean.tolist() for name, moments in grouped.get(group, {}).items()},
+        }
+        for group, count in counts.items()
+    }
+    return overall, by_group
+
+
+def _rows_by_group(table: Table) -> dict[str, list[int]]:
+    groups: dict[str, list[int]] = {}
+    columns = (table[name].to_pylist() for name in ("perturbation", "word_dropping", "reference", "candidate"))
+    for i, (perturbation, dropping, reference, candidate) in enumerate(zip(*columns, strict=True)):
+        groups.setdefault(group_of(perturbation, dropping), []).append(i)
+        if reference == candidate:
+            groups.setdefault(IDENTICAL, []).append(i)
+    return groups
+
+
+def _stages(records: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Add up seconds and pairs of each stage over the parts and the processes that made them."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    pairs: Counter[str] = Counter()
+    for record in records:
+        for stage, (part_seconds, part_pairs) in record["stages"].items():
+            seconds[stage] += part_seconds
+            pairs[stage] += part_pairs
+    return {
+        stage: {
+            "seconds": round(seconds[stage], 3),
+            "pairs": pairs[stage],
+            "pairs_per_second": round(pairs[stage] / seconds[stage], 2) if seconds[stage] else 0.0,
+        }
+        for stage in seconds
+    }
+
+
+def _sample(folder: Path, records: Sequence[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Pick some rows at random, the same for the same data."""
+    import pyarrow.parquet as pq
+
+    total = sum(record["pairs"] for record in records)
+    wanted = np.sort(np.random.default_rng(seed).choice(total, size=min(SAMPLED_ROWS, total), replace=False))
+    rows, start = [], 0
+    for record in records:
+        here = [int(i) - start for i in wanted if start <= i < start + record["pairs"]]
+        if here:
+            rows += pq.read_table(folder / _file_name(record["part"])).take(here).to_pylist()
+        start += record["pairs"]
+    return rows
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed while writing have left: no part is being written any more."""
+    for place in (DATA_FOLDER, RECORD_FOLDER):
+        for path in (folder / place).glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+
+class Moments:
+    """Count, mean and standard deviation of columns of numbers that arrive in blocks.
+
+    Args:
+        size: how many columns.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.count = 0
+        self.mean = np.zeros(size)
+        self._squares = np.zeros(size)
+
+    def add(self, block: np.ndarray) -> None:
+        """Add rows, shape (n, size)."""
+        if len(block):
+            mean = block.mean(axis=0)
+            self._join(len(block), mean, ((block - mean) ** 2).sum(axis=0))
+
+    @classmethod
+    def joined(cls, samples: Sequence[tuple[int, Sequence[float], Sequence[float]]]) -> Moments:
+        """Join samples of which count, means and standard deviations are known; at least one."""
+        moments = cls(len(samples[0][1]))
+        for count, mean, std in samples:
+            moments._join(count, np.asarray(mean), np.asarray(std) ** 2 * count)
+        return moments
+
+    def _join(self, added: int, mean: np.ndarray, squares: np.ndarray) -> None:
+        # Chan, Golub and LeVeque (1979): joins the moments of two samples without loss of digits.
+        count = self.count + added
+        step = mean - self.mean
+        self._squares += squares + step**2 * self.count * added / count
+        self.mean = self.mean + step * added / count
+        self.count = count
+
+    @property
+    def std(self) -> np.ndarray:
+        """The standard deviation of the rows as a population, shape (size,)."""
+        return np.sqrt(self._squares / max(self.count, 1))
+
+
+def group_of(perturbation: str, word_dropping: bool) -> str:
+    """Name the kind of a pair in counts and tables."""
+    return f"{perturbation}+word_dropping" if word_dropping else perturbation
+
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lay out rows as a Markdown table, aligned so that it reads as plain text too.
@@ -60,7 +260,7 @@ def means_table(signals: Sequence[dict[str, Any]], report: dict[str, Any]) -> st
 
     Args:
         signals: the description of each signal.
-        report: as `synthetic_summary.summarise` gives it.
+        report: as `summarise` returns it.
     """
     groups = list(report["signal_means"])
     rows: list[list[Any]] = [["pairs", *(report["counts"][group] for group in groups)]]
@@ -80,7 +280,7 @@ def stages_table(report: dict[str, Any]) -> str:
 
 
 def report_text(info: dict[str, Any], report: dict[str, Any]) -> str:
-    """Give the report for a terminal: counts, speed, means and sampled rows."""
+    """Return the report for a terminal: counts, speed, means and sampled rows."""
     skipped = ", ".join(f"{count} {reason}" for reason, count in report["skipped"].items()) or "none"
     rows = [
         f"[{row['perturbation']}{' + word dropping' if row['word_dropping'] else ''}]\n  {row['reference']}\n  {row['candidate']}"
@@ -170,206 +370,3 @@ The licence and the content of the references are those of the input.
 
 Sellam, Das and Parikh (2020), BLEURT: Learning Robust Metrics for Text Generation, ACL. {PAPER}
 """
-
-
-INFO_FILE = "dataset_info.json"
-REPORT_FILE = "report.json"
-SKIPPED_FILE = "skipped.jsonl"
-SAMPLED_ROWS = 10
-IDENTICAL = "identical"  # a row of the report: pairs whose candidate equals the reference
-
-
-class Moments:
-    """Count, mean and standard deviation of columns of numbers that arrive in blocks.
-
-    Args:
-        size: how many columns.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.count = 0
-        self.mean = np.zeros(size)
-        self._squares = np.zeros(size)
-
-    def add(self, block: np.ndarray) -> None:
-        """Add rows, shape (n, size)."""
-        if len(block):
-            mean = block.mean(axis=0)
-            self._join(len(block), mean, ((block - mean) ** 2).sum(axis=0))
-
-    @classmethod
-    def joined(cls, samples: Sequence[tuple[int, Sequence[float], Sequence[float]]]) -> Moments:
-        """Join samples of which count, means and standard deviations are known; at least one."""
-        moments = cls(len(samples[0][1]))
-        for count, mean, std in samples:
-            moments._join(count, np.asarray(mean), np.asarray(std) ** 2 * count)
-        return moments
-
-    def _join(self, added: int, mean: np.ndarray, squares: np.ndarray) -> None:
-        # Chan, Golub and LeVeque (1979): joins the moments of two samples without loss of digits.
-        count = self.count + added
-        step = mean - self.mean
-        self._squares += squares + step**2 * self.count * added / count
-        self.mean = self.mean + step * added / count
-        self.count = count
-
-    @property
-    def std(self) -> np.ndarray:
-        """The standard deviation of the rows as a population, shape (size,)."""
-        return np.sqrt(self._squares / max(self.count, 1))
-
-
-def group_of(perturbation: str, word_dropping: bool) -> str:
-    """Name the kind of a pair in counts and tables."""
-    return f"{perturbation}+word_dropping" if word_dropping else perturbation
-
-
-def summarise(
-    folder: Path,
-    recipe: dict[str, Any],
-    signals: Sequence[dict[str, Any]],
-    records: Sequence[dict[str, Any]],
-    rows: int,
-    skipped: Sequence[Skipped],
-) -> dict[str, Any]:
-    """Write the record, the report, the log of skipped rows and the card beside the parts.
-
-    Args:
-        folder: the output folder, all of its parts done.
-        recipe: what the pairs were made of.
-        signals: the description of each signal.
-        records: of the parts, in order.
-        rows: of the input that were read.
-        skipped: rows of the input that gave no segment.
-
-    Returns:
-        the report.
-    """
-    statistics, by_group = _moments(folder, signals, len(records))
-    left_out = [*(item.to_dict() for item in skipped), *(item for record in records for item in record["skipped"])]
-    counts = {group: moments["count"] for group, moments in sorted(by_group.items())}
-    info = {
-        **recipe,
-        "pairs": sum(record["pairs"] for record in records),
-        "segments": sum(record["segments"] for record in records),
-        "input_rows": rows,
-        "skipped": dict(Counter(general_reason(item["reason"]) for item in left_out).most_common()),
-        "counts": counts,
-        "signals": [
-            {**item, "mean": statistics[item["name"]].mean.tolist(), "std": statistics[item["name"]].std.tolist()}
-            for item in signals
-        ],
-        "parts": [
-            {"file": _file_name(record["part"]), "sha256": record["sha256"], "pairs": record["pairs"]}
-            for record in records
-        ],
-    }
-    report = {
-        "pairs": info["pairs"],
-        "segments": info["segments"],
-        "input_rows": rows,
-        "skipped": info["skipped"],
-        "counts": counts,
-        "stages": _stages(records),
-        "truncated": dict(sum((Counter(record["truncated"]) for record in records), Counter())),
-        "signal_means": {group: moments["means"] for group, moments in sorted(by_group.items())},
-        "sampled_rows": _sample(folder, records, recipe["config"]["seed"]),
-    }
-    write_json_lines(folder / SKIPPED_FILE, left_out)
-    write_text(folder / REPORT_FILE, to_json(report))
-    write_text(folder / "README.md", card(info, report))
-    write_text(folder / INFO_FILE, to_json(info))
-    _remove_leftovers(folder)
-    return report
-
-
-def _file_name(part: int) -> str:
-    return f"{DATA_FOLDER}/part-{part:05d}.parquet"
-
-
-def _tables(folder: Path, parts: int) -> Iterator[Table]:
-    import pyarrow.parquet as pq
-
-    for part in range(parts):
-        yield pq.read_table(folder / _file_name(part))
-
-
-def numbers_of(table: Table, name: str, size: int) -> np.ndarray:
-    """Give a signal's numbers, shape (pairs, size), float64."""
-    return table[name].combine_chunks().flatten().to_numpy().reshape(-1, size).astype(np.float64)
-
-
-def _moments(
-    folder: Path, signals: Sequence[dict[str, Any]], parts: int
-) -> tuple[dict[str, Moments], dict[str, dict[str, Any]]]:
-    """Compute each signal's moments over all pairs, and count and means over each kind of pairs."""
-    overall = {item["name"]: Moments(item["size"]) for item in signals}
-    grouped: dict[str, dict[str, Moments]] = {}
-    counts: Counter[str] = Counter()
-    for table in _tables(folder, parts):
-        rows_of = _rows_by_group(table)
-        counts.update({group: len(rows) for group, rows in rows_of.items()})
-        for item in signals:
-            name, size = item["name"], item["size"]
-            numbers = numbers_of(table, name, size)
-            overall[name].add(numbers)
-            for group, rows in rows_of.items():
-                grouped.setdefault(group, {}).setdefault(name, Moments(size)).add(numbers[rows])
-    by_group = {
-        group: {
-            "count": count,
-            "means": {name: moments.mean.tolist() for name, moments in grouped.get(group, {}).items()},
-        }
-        for group, count in counts.items()
-    }
-    return overall, by_group
-
-
-def _rows_by_group(table: Table) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
-    columns = (table[name].to_pylist() for name in ("perturbation", "word_dropping", "reference", "candidate"))
-    for i, (perturbation, dropping, reference, candidate) in enumerate(zip(*columns, strict=True)):
-        groups.setdefault(group_of(perturbation, dropping), []).append(i)
-        if reference == candidate:
-            groups.setdefault(IDENTICAL, []).append(i)
-    return groups
-
-
-def _stages(records: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Add up seconds and pairs of each stage over the parts and the processes that made them."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    pairs: Counter[str] = Counter()
-    for record in records:
-        for stage, (part_seconds, part_pairs) in record["stages"].items():
-            seconds[stage] += part_seconds
-            pairs[stage] += part_pairs
-    return {
-        stage: {
-            "seconds": round(seconds[stage], 3),
-            "pairs": pairs[stage],
-            "pairs_per_second": round(pairs[stage] / seconds[stage], 2) if seconds[stage] else 0.0,
-        }
-        for stage in seconds
-    }
-
-
-def _sample(folder: Path, records: Sequence[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Pick some rows at random, the same for the same data."""
-    import pyarrow.parquet as pq
-
-    total = sum(record["pairs"] for record in records)
-    wanted = np.sort(np.random.default_rng(seed).choice(total, size=min(SAMPLED_ROWS, total), replace=False))
-    rows, start = [], 0
-    for record in records:
-        here = [int(i) - start for i in wanted if start <= i < start + record["pairs"]]
-        if here:
-            rows += pq.read_table(folder / _file_name(record["part"])).take(here).to_pylist()
-        start += record["pairs"]
-    return rows
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed while writing have left: no part is being written any more."""
-    for place in (DATA_FOLDER, RECORD_FOLDER):
-        for path in (folder / place).glob(".*.tmp"):
-            path.unlink(missing_ok=True)

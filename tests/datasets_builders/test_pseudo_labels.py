@@ -13,7 +13,9 @@ from bleurt_repro.datasets_builders import pseudo_labels
 from bleurt_repro.datasets_builders.pseudo_labels import PseudoLabelOptions, make_pseudo_labels
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 from bleurt_repro.datasets_builders.translator import Translator
+from bleurt_repro.metric.files.writing import write_json_lines
 from tests.conftest import make_tiny_scorer
+from tests.killed import kill_at_every_operation
 from tests.tiny_teachers import SENTENCES
 
 
@@ -153,7 +155,7 @@ def test_other_data_need_another_folder(parallel, tmp_path):
         make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "out"), seed=1))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="is not empty and was not begun by this command"):
+    with pytest.raises(ValueError, match="is not empty and was not started by this command"):
         make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "other")))
 
 
@@ -171,7 +173,7 @@ def test_scores_at_fault(parallel, tmp_path, content, message):
 def test_scores_that_do_not_vary(parallel, tmp_path):
     (tmp_path / "s.txt").write_text("1\n" * 12)
     options = PseudoLabelOptions(parallel, str(tmp_path / "out"), score_files=(str(tmp_path / "s.txt"),))
-    with pytest.raises(ValueError, match=r"s\.txt gives all 12 triples the same score"):
+    with pytest.raises(ValueError, match=r"s\.txt has the same score for all 12 triples"):
         make_pseudo_labels(options)
 
 
@@ -190,3 +192,32 @@ def test_a_teacher_that_reads_sources_needs_them(judges, tmp_path):
     assert info["triples"] == len(SENTENCES)
     with pytest.raises(ValueError, match="src reads sources: expected one in each record of .*pairs.jsonl"):
         make_pseudo_labels(PseudoLabelOptions(str(path), str(tmp_path / "src"), teachers=judges[1:]))
+
+
+def test_killed_at_any_operation_labels_and_their_record_are_of_one_run(tmp_path):
+    """The labels of one set of weights beside the record of another would be a false record."""
+    source, files = tmp_path / "pairs.jsonl", [tmp_path / "a.txt", tmp_path / "b.txt"]
+    write_json_lines(source, [{"source": "Ja.", "reference": f"Yes {i}.", "candidate": f"Yes {i}!"} for i in range(5)])
+    files[0].write_text("1\n2\n3\n4\n5\n")
+    files[1].write_text("1\n5\n2\n4\n3\n")
+    folder = tmp_path / "set"
+
+    def make(weight):
+        words = {
+            "input": str(source),
+            "output": str(folder),
+            "score_files": tuple(map(str, files)),
+            "dropping_rate": 0.0,
+        }
+        make_pseudo_labels(PseudoLabelOptions(**words, weights=(1.0, weight)), progress=False)
+        return {name: (folder / name).read_bytes() for name in ("train.jsonl", "info.json")}
+
+    new, old = make(3.0), make(1.0)
+    assert all(old[name] != new[name] for name in old)
+    seen = []
+    for _ in kill_at_every_operation(lambda: make(3.0)):
+        seen.append({name: (folder / name).read_bytes() for name in old})
+        assert seen[-1] in (old, new)
+        make(1.0)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "pairs.jsonl", "set"]
+    assert old in seen and new in seen

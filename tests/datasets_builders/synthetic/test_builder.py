@@ -110,8 +110,8 @@ def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
 
 
 def test_published_pairs_open_by_their_id_and_name_no_folder_of_this_machine(folder, hub, tmp_path):
-    from bleurt_repro.hub_cards.publish import Target
-    from bleurt_repro.hub_cards.publish_folder import publish_folder
+    from bleurt_repro.hub_cards.contents import Target
+    from bleurt_repro.hub_cards.publish import publish_folder
 
     target = Target("dataset", "org/pairs")
     assert "left out: parts/, skipped.jsonl" in publish_folder(target, folder)
