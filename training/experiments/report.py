@@ -188,26 +188,16 @@ def _seed_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def save_plot(figure: Figure, folder: Path, name: str) -> None:
     """Write `name`.png and `name`.svg; the same figure gives the same bytes."""
+    import matplotlib
+
     from bleurt_repro.metric.files.writing import write_bytes
 
     for form in ("png", "svg"):
-        write_bytes(folder / f"{name}.{form}", plot_bytes(figure, form, name))
-
-
-def plot_bytes(figure: Figure, form: str, salt: str) -> bytes:
-    """Draw a figure.
-
-    Args:
-        figure: what is drawn.
-        form: "png" or "svg".
-        salt: of the names within an SVG, which without it would differ from one drawing to the next.
-    """
-    import matplotlib
-
-    stream = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
-    return stream.getvalue()
+        stream = io.BytesIO()
+        # without a salt, names within an SVG differ from one drawing to the next
+        with matplotlib.rc_context({"svg.hashsalt": name}):
+            figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
+        write_bytes(folder / f"{name}.{form}", stream.getvalue())
 
 
 def style(i: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from bleurt_repro.training.experiments.baselines import (
     find_baseline,
     find_wordnet,
     inverse_frequencies,
+    shown_name,
 )
 
 REFERENCE = "the cat sat on the mat"
@@ -52,6 +53,18 @@ def test_encoders_prefer_what_is_there(name, tiny_scorer):
     same, other, blank = scored.scores
     assert same == pytest.approx(1.0, abs=1e-5) and other < same and blank == 0
     assert "layer:2" in scored.signature and "tiny" in scored.signature
+
+
+def test_the_layer_of_an_encoder_can_be_chosen(tiny_scorer):
+    first, last, default = (
+        find_baseline(f"{name}:{tiny_scorer}")([REFERENCE], ["it rains dog"])
+        for name in ("bertscore@1", "bertscore@2", "bertscore")
+    )
+    assert "layer:1" in first.signature and first.scores != last.scores
+    assert last == default
+    assert shown_name(f"bertscore@1:{tiny_scorer}") == f"bertscore ({tiny_scorer.name}, layer 1)"
+    with pytest.raises(ValueError, match="the layer of bertscore@x:tiny must be a number"):
+        find_baseline("bertscore@x:tiny")
 
 
 def test_earth_movers_distance_by_hand():
