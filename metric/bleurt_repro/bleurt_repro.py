@@ -10,11 +10,11 @@ import datasets
 import evaluate
 
 import bleurt_repro
-from bleurt_repro.metric.inputs import check_list, check_references, check_texts
+from bleurt_repro.metric.inputs import check_list, check_references, check_same_length, check_texts
 
 _DESCRIPTION = """\
-BLEURT is a learned metric of generated text: it reads a reference and a candidate and gives the rating that a person
-would. This module scores with checkpoints of bleurt_repro, in PyTorch, offline once they are installed.
+BLEURT is a learned metric of generated text: it reads a reference and a candidate and predicts the rating that a
+person would give. This module scores with checkpoints of bleurt_repro, in PyTorch, offline once they are installed.
 """
 
 _CITATION = """\
@@ -37,11 +37,11 @@ Args:
     checkpoint (str, optional): an embedded or official name, a folder, or a Hub id with an optional @revision. May
         also be given as the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
     aggregate (str): with several references, "max" or "mean" of their scores. Default: "max".
-    calibrated (bool): give percentiles of human ratings (0 to 100) instead of raw scores, if the checkpoint has a
+    calibrated (bool): return percentiles of human ratings (0 to 100) instead of raw scores, if the checkpoint has a
         calibration. Default: False.
     batch_tokens (int, optional): padded tokens in a batch.
     device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
-    return_std (bool): with an ensemble, give "std", too: how far its members' scores lie apart. Default: False.
+    return_std (bool): with an ensemble, return "std", too: how far its members' scores lie apart. Default: False.
 
 Returns:
     scores (list of float): one a candidate, on the scale of standardised human ratings (not bounded to 0..1).
@@ -120,18 +120,14 @@ class BleurtRepro(evaluate.Metric):
         )
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
-        """Score what is given, after what `add` and `add_batch` were given."""
+        """Score what is passed, after what `add` and `add_batch` were passed."""
         known = list(inspect.signature(self._compute).parameters)
         unknown = sorted(set(kwargs) - set(known))
         if unknown:
             raise TypeError(f"compute() has no argument {', '.join(unknown)}; it takes {', '.join(known)}")
-        if self.writer is None and predictions is not None and references is not None and not len(predictions):
-            # evaluate tells the kind of references from the first one; without any, either kind will do
-            self.selected_feature_format = self.info.features[0]
-            self._init_writer()
-        if self.writer is None and predictions is not None and references is None:
-            # evaluate cannot do without a column; the scorer says whether the checkpoint can do without references
-            return self._compute(check_texts("predictions", predictions), None, **kwargs)
+        if self.writer is None and self.num_process == 1 and predictions is not None:
+            # Nothing was added and no other process adds: no need to write it to disk as evaluate does
+            return self._compute(predictions, references, **kwargs)
         return evaluate.Metric.compute(self, predictions=predictions, references=references, **kwargs)
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
@@ -140,6 +136,7 @@ class BleurtRepro(evaluate.Metric):
         predictions = check_texts("predictions", predictions)
         references = check_list("references", references)
         check_references(references)
+        check_same_length({"predictions": len(predictions), "references": len(references)})
         if self.writer is not None:
             # before version 5, datasets writes a batch in front of the single pairs that it holds back
             self.writer.write_examples_on_file()
@@ -147,8 +144,8 @@ class BleurtRepro(evaluate.Metric):
 
     def _compute(
         self,
-        predictions: list[str],
-        references: list[Any] | None,
+        predictions: Any,
+        references: Any,
         sources: list[str] | None = None,
         checkpoint: str | None = None,
         aggregate: str = "max",
@@ -157,10 +154,14 @@ class BleurtRepro(evaluate.Metric):
         device: str | None = None,
         return_std: bool = False,
     ) -> dict[str, Any]:
+        predictions = check_texts("predictions", predictions)  # here, where they are called so; the scorer trusts it
+        if references is not None:
+            references = check_list("references", references)
+            check_same_length({"predictions": len(predictions), "references": len(references)})
         scorer = self._scorer_for(checkpoint=checkpoint or self.checkpoint, batch_tokens=batch_tokens, device=device)
         result = scorer.compute(
             references=references,
-            candidates=check_texts("predictions", predictions),
+            candidates=predictions,
             sources=sources,
             aggregate=aggregate,
             calibrated=calibrated,

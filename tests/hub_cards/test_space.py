@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
+import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
+import time
 import zipfile
 from base64 import urlsafe_b64encode
 
@@ -14,6 +20,7 @@ import pytest
 from huggingface_hub import SpaceCard
 
 from bleurt_repro.hub_cards.contents import Target
+from bleurt_repro.hub_cards.publish import prepare
 from bleurt_repro.hub_cards.space import draw_space_card, pack_wheel, space_files, space_folder, wheel_name
 
 
@@ -89,3 +96,69 @@ def test_a_package_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
     with pytest.raises(ValueError, match="bleurt-repro is not installed: pip install it, or give --requirement"):
         pack_wheel()
+
+
+@pytest.fixture(scope="module")
+def published_space(tmp_path_factory):
+    """The Space's folder as it lies on the Hub, but for the weights' wheel: the package here is installed already."""
+    files, _ = prepare("space", space_folder(), space_files(Target("space", "org/bleurt_repro"), space_folder(), "x"))
+    folder = tmp_path_factory.mktemp("space")
+    for file in files:
+        (folder / file.path).write_bytes(file.read())
+    assert {"app.py", "bleurt_repro.py", "README.md", "requirements.txt"} == {path.name for path in folder.iterdir()}
+    return folder
+
+
+def start(folder, home, python_path):
+    """Start `python app.py` as a Space does; return the process and the port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "False"}
+    environment |= {"HF_HOME": str(home), "NO_PROXY": "127.0.0.1"}
+    environment.pop("PYTHONPATH", None)
+    environment |= {"PYTHONPATH": str(folder)} if python_path else {}
+    log = (home / "log.txt").open("w")
+    command = [sys.executable, "app.py"]
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT), port
+
+
+def is_up(process, port):
+    """Wait until the page answers, or its process has ended."""
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        if process.poll() is not None:
+            return False
+        time.sleep(0.2)
+    return False
+
+
+@pytest.mark.parametrize("python_path", [False, True], ids=["plain", "with PYTHONPATH"])
+def test_the_published_folder_starts_and_scores_over_http(published_space, tmp_path, python_path):
+    from gradio_client import Client
+
+    from bleurt_repro import BleurtScorer
+
+    process, port = start(published_space, tmp_path, python_path)
+    try:
+        assert is_up(process, port), (tmp_path / "log.txt").read_text()
+        client = Client(f"http://127.0.0.1:{port}", verbose=False)
+        found = client.predict("The cat sat on the mat.", "A cat was sitting on the mat.", api_name="/score")
+    finally:
+        process.terminate()
+        process.wait(20)
+    pair = {"references": ["The cat sat on the mat."], "candidates": ["A cat was sitting on the mat."]}
+    (expected,) = BleurtScorer().score(**pair)
+    assert found["score"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_without_the_guard_the_space_does_not_start(published_space, tmp_path):
+    folder = shutil.copytree(published_space, tmp_path / "space")
+    text = (folder / "app.py").read_text()
+    guard = re.compile(r"^HERE = .*?(?=^from bleurt_repro)", re.MULTILINE | re.DOTALL)
+    assert guard.search(text)
+    (folder / "app.py").write_text(guard.sub("", text))
+    process, port = start(folder, tmp_path, python_path=False)
+    assert not is_up(process, port)
+    assert "'bleurt_repro' is not a package" in (tmp_path / "log.txt").read_text()
