@@ -12,8 +12,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
@@ -71,10 +70,9 @@ def score_files(
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
         raise ValueError("--system takes a name without tabs and line ends, and lines of scores, not --json")
     shard = choose_shard(num_shards, shard_index)
-    streamed = output == "-" or is_stream(Path(output))
-    place = Path(output if streamed else shard.output(output))
+    place = None
     if output != "-":
-        place = chosen_output(str(place), (references, candidates, sources, pairs), _is_ours, overwrite)
+        place = chosen_output(shard.output(output), (references, candidates, sources, pairs), OUR_SCORES, overwrite)
     with PairStream(references=references, candidates=candidates, sources=sources, pairs=pairs) as stream:
         survey = stream.survey()
         from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
@@ -86,9 +84,9 @@ def score_files(
         run = _Run(
             scorer, stream, (first, last), {"aggregate": aggregate, "calibrated": calibrated}, signature, system
         )
-        if output == "-":
+        if place is None:
             run.to_stream(sys.stdout, as_json)
-        elif streamed:
+        elif is_stream(place):
             with naming_what_fails(place), place.open("a", encoding="utf-8", newline="\n") as opened:
                 run.to_stream(opened, as_json)
         else:
@@ -104,10 +102,6 @@ def score_files(
             }
             with contextlib.closing(PartialOutput(place, identity)) as partial:
                 run.to_file(partial, as_json)
-
-
-def _is_ours(head: bytes) -> bool:
-    return OUR_SCORES.match(head) is not None
 
 
 @dataclasses.dataclass
@@ -133,25 +127,22 @@ class _Run:
             counts = {"records": len(result.scores), "pairs": pairs, "truncated": result.truncated}
             partial.add(self._lines(result, as_json), **counts)
         truncated = partial.counts.get("truncated", 0)
-        numbers = ([float(number) for number in line.split()] for line in partial.lines())
-        partial.finish(self._json(list(numbers), truncated) if as_json else None)
+        partial.finish(self._json(partial.lines(), truncated) if as_json else None)
         self._warn(truncated, partial.counts.get("pairs", 0))
 
     def to_stream(self, stream: TextIO, as_json: bool) -> None:
         """Write the scores to what cannot be read again."""
-        scores: list[list[float]] = []
+        lines: list[str] = []
         truncated = total = 0
         for result, pairs in self._results(0):
             truncated, total = truncated + result.truncated, total + pairs
             if as_json:
-                scores += [
-                    [float(number) for number in line.split()] for line in self._lines(result, True).splitlines()
-                ]
+                lines += self._lines(result, True).splitlines()
             else:
                 stream.write(self._lines(result, False))
                 stream.flush()
         if as_json:
-            stream.write(self._json(scores, truncated))
+            stream.write(self._json(lines, truncated))
             stream.flush()
         self._warn(truncated, total)
 
@@ -175,7 +166,8 @@ class _Run:
         name = "" if self.system is None else f"{self.system}\t"
         return "".join(f"{name}{row}\n" for row in rows)
 
-    def _json(self, rows: list[list[float]], truncated: int) -> str:
+    def _json(self, lines: Iterable[str], truncated: int) -> str:
+        rows = [[float(number) for number in line.split()] for line in lines]
         scores = [score for score, *_ in rows]
         mean = sum(scores) / len(scores) if scores else None
         fields = {"scores": scores, "mean_score": mean, "signature": self.signature, "truncated": truncated}

@@ -8,7 +8,7 @@ from typing import Any
 
 from bleurt_repro.metric.compare.compare import Comparison, compare
 from bleurt_repro.metric.compare.report import OUTPUT_SUFFIXES, write_comparison
-from bleurt_repro.metric.files.reading import read_segments
+from bleurt_repro.metric.files.texts import read_segments
 from bleurt_repro.metric.inputs import check_same_length
 from bleurt_repro.metric.statistics import CONFIDENCE, RESAMPLES
 

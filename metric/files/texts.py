@@ -38,6 +38,9 @@ COLUMNS = {
 SUFFIXES = (".txt", *DELIMITERS, ".jsonl", ".ndjson")
 FIELDS = '"candidate", "reference" (or "references", a list) and, where the checkpoint reads it, "source"'
 
+# Texts that are kept from the first pass over the input, in characters: a small input is read only once.
+KEPT = 1 << 20
+
 # References (none for a checkpoint that reads none), candidate, source.
 Pair = tuple[list[str], str, str | None]
 
@@ -55,7 +58,7 @@ class Survey(NamedTuple):
 
 
 class PairStream:
-    """Reads the pairs of files without holding them in memory: all of them to check them, then window by window.
+    """Reads the pairs of files in bounded memory: all of them to check them, then window by window.
 
     Args:
         references, candidates, sources: files of segments (see `read_segments`), or "-" for standard input.
@@ -77,6 +80,7 @@ class PairStream:
         self._paths = _chosen_files(references, candidates, sources, pairs)
         self._stack = ExitStack()
         self._files: dict[str, BinaryIO] = {}
+        self._kept: list[Pair] | None = None
 
     def __enter__(self) -> PairStream:
         for name, path in self._paths.items():
@@ -92,10 +96,14 @@ class PairStream:
         Raises:
             ValueError: naming file and line, if the input is malformed or the files are not equally long.
         """
-        digest, number = hashlib.sha256(), 0
+        digest, number, size, kept = hashlib.sha256(), 0, 0, []
         first: dict[tuple[str, bool], int] = {}  # the first pair that has, or has not, a source or a reference
         for number, pair in enumerate(self._pairs(), start=1):
-            digest.update(repr(pair).encode("utf-8", "surrogatepass"))
+            text = repr(pair).encode("utf-8", "surrogatepass")
+            digest.update(text)
+            size += len(text)
+            if size <= KEPT:
+                kept.append(pair)
             references, _, source = pair
             first.setdefault(("source", source is not None), number)
             first.setdefault(("reference", bool(references)), number)
@@ -103,11 +111,12 @@ class PairStream:
             if (name, True) in first and (name, False) in first:
                 place = f"{shown(self._paths['pairs'])}: record {first[name, False]}"
                 raise ValueError(f'{place} has no "{name}" but others have one')
+        self._kept = kept if size <= KEPT else None
         return Survey(number, digest.hexdigest())
 
     def windows(self, first: int, last: int, size: int) -> Iterator[dict[str, list[Any]]]:
         """Read the pairs from `first` up to `last`, `size` at a time, as the keyword arguments of `score`."""
-        pairs = islice(self._pairs(), first, last)
+        pairs = islice(self._pairs() if self._kept is None else iter(self._kept), first, last)
         while window := list(islice(pairs, size)):
             references, candidates, sources = (list(column) for column in zip(*window, strict=True))
             texts: dict[str, list[Any]] = {"references": references} if references[0] else {}
