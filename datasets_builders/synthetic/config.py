@@ -11,7 +11,7 @@ from bleurt_repro.datasets_builders.perturbations.word_dropping import DROPPING_
 from bleurt_repro.datasets_builders.signals import SIGNALS
 from bleurt_repro.datasets_builders.signals.bertscore import BERTSCORE_MODEL
 from bleurt_repro.datasets_builders.signals.entailment import ENTAILMENT_MODEL
-from bleurt_repro.datasets_builders.signals.rouge import ROUGE_ORDER
+from bleurt_repro.datasets_builders.signals.rouge import ROUGE_IMPLEMENTATIONS, ROUGE_ORDER, ROUGE_SCORE
 from bleurt_repro.metric.files.yaml_files import read_plain_yaml
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "configs"
@@ -73,6 +73,7 @@ class SyntheticConfig:
         pivots: languages to translate into and back; none switches back-translation and its likelihood off.
         signals: their names, see `signals.SIGNALS`.
         rouge_order: N of ROUGE-N.
+        rouge_implementation: "rouge-score", or "seq2seq" as in the paper; see `signals.Rouge`.
         bertscore_model: encoder of BERTscore (BLEURT, A.3).
         bertscore_layers: layer that BERTscore compares; the library's choice by default.
         entailment_model: three-label classifier.
@@ -108,6 +109,7 @@ class SyntheticConfig:
     # Signals
     signals: tuple[str, ...] = tuple(SIGNALS)
     rouge_order: int = ROUGE_ORDER
+    rouge_implementation: str = ROUGE_SCORE
     bertscore_model: str = BERTSCORE_MODEL
     bertscore_layers: int | None = None
     entailment_model: str = ENTAILMENT_MODEL
@@ -124,6 +126,13 @@ class SyntheticConfig:
         for name in ("min_words", "max_characters", "max_masks", "beam_size", "masks_per_pass", "unit_segments"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         _require(self.batch_tokens >= 64, "batch_tokens", "at least 64", self.batch_tokens)
+        known = " or ".join(ROUGE_IMPLEMENTATIONS)
+        _require(
+            self.rouge_implementation in ROUGE_IMPLEMENTATIONS,
+            "rouge_implementation",
+            known,
+            repr(self.rouge_implementation),
+        )
         _require(self.dtype in DTYPES, "dtype", " or ".join(DTYPES), repr(self.dtype))
         _require(0 <= self.dropping_rate <= 1, "dropping_rate", "between 0 and 1", self.dropping_rate)
         unknown = sorted({*self.mask_strategies} - {*STRATEGIES})

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bleurt_repro.datasets_builders.signals.rouge import ROUGE_SCORE
 from bleurt_repro.datasets_builders.synthetic.config import DEFAULT_INPUT, SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.pair_maker import PairMaker, model_identities
 from bleurt_repro.datasets_builders.synthetic.parts import Parts, to_table
@@ -95,10 +96,13 @@ def make_synthetic_pairs(
 
 def make_recipe(segments: Segments, config: SyntheticConfig) -> dict[str, Any]:
     """Return what decides the data (recipe, input, models), its fingerprint, and the environment."""
+    # Neither where it is computed nor where it ends decides what a part holds.
+    options = {key: value for key, value in config.to_dict().items() if key not in ("device", "max_segments")}
+    if config.rouge_implementation == ROUGE_SCORE:  # sets that were begun before there was a choice can be continued
+        del options["rouge_implementation"]
     decisive = {
         "format": FORMAT_VERSION,
-        # neither where it is computed nor where it ends decides what a part holds
-        "config": {key: value for key, value in config.to_dict().items() if key not in ("device", "max_segments")},
+        "config": options,
         "input": segments.identity(),
         "models": model_identities(config),
     }

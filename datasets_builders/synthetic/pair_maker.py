@@ -157,7 +157,7 @@ class PairMaker:
         if name == Bleu.name:
             return Bleu(config.language)
         if name == Rouge.name:
-            return Rouge(config.rouge_order)
+            return Rouge(config.rouge_order, config.rouge_implementation)
         if name == BertScore.name:
             return BertScore(config.bertscore_model, config.bertscore_layers, **work)
         if name == BackTranslationLikelihood.name:
