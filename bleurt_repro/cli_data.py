@@ -227,8 +227,12 @@ def data_denoise(
     scores: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE: scores worked out elsewhere, one more judge; repeatable.")
     ] = None,
-    share: Annotated[float, typer.Option(help="Of each year's ratings that counts as noisy.")] = 0.2,
+    share: Annotated[
+        float | None,
+        typer.Option(help="Of the ratings that counts as noisy; default: 0.2, or 0.96 with scores of COMET and BLEURT."),
+    ] = None,
     method: Annotated[str, typer.Option(help="rescore, remove, or mark alone.")] = "rescore",
+    within: Annotated[str, typer.Option(help="Where ranks are counted, and the share: dataset or year.")] = "dataset",
     year: Annotated[list[int] | None, typer.Option(help="Where to look for noise; default: all. Repeatable.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
 ) -> None:
@@ -243,6 +247,7 @@ def data_denoise(
         share=share,
         method=method,
         years=year or [],
+        within=within,
         device=device,
     )
     for name, counts in done.by_year.items():

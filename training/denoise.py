@@ -1,35 +1,47 @@
-"""Find noisy ratings by how far several metrics disagree on an item's rank, and remove or re-score them.
+r"""Find noisy ratings by how far several metrics disagree on an item's rank, and remove or re-score them.
 
     bleurt-repro data denoise --ratings train.jsonl --checkpoint A --checkpoint B --output denoised.jsonl
+    bleurt-repro data denoise --ratings train.jsonl --checkpoint A --scores COMET=comet.txt --scores BLEURT=bleurt.txt \
+        --year 2018 --year 2019 --output denoised.jsonl
 
-RoBLEURT, section 2.3: the variance of an item's rank over several metrics marks it noisy; its rating gives way to those
-metrics' own, and every year is brought back to mean 0 and standard deviation 1. The paper states neither how large a
-variance is too large nor how metrics' scores become one: here the share with the largest variance of its year is
-noisy, and the mean of the standardised scores is the new rating.
+RoBLEURT, section 2.3: the variance of an item's rank within the whole data set over several metrics marks it noisy; its
+rating is replaced by those metrics' own, and every year is brought back to mean 0 and standard deviation 1. The paper's
+metrics are eight RoBLEURT checkpoints, COMET and BLEURT, and 237 thousand of its 247 thousand ratings count as noisy, nearly
+all of 2018 and 2019 (section 4.3): that is the default where scores of COMET and of BLEURT are among the metrics. With other
+metrics, which are worth less than most ratings, a fifth is. How metrics' scores become one rating the paper does not state:
+here it is the mean of their standardised scores.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bleurt_repro.metric.statistics import standardise
+
+if TYPE_CHECKING:
+    from bleurt_repro.training.experiments.metric_rows import Row
 
 Values = NDArray[np.float64]
 Rating = dict[str, Any]
 
 METHODS = ("rescore", "remove", "mark")
-SHARE = 0.2  # not stated in the paper
+WHOLE, YEAR = "dataset", "year"
+PAPER_SHARE = 237 / 247  # RoBLEURT, section 4.3
+SHARE = 0.2  # where the paper's metrics are not available
+# The metrics from outside that the paper uses, by the name of their scores.
+PAPER_METRICS = ("comet", "bleurt")
 
 
 @dataclass(frozen=True)
 class Denoised:
-    """Ratings with what was found out about them.
+    """Ratings, and which of them are noisy.
 
     Attributes:
         rows: with original_score, rank_variance and noisy beside score.
@@ -43,7 +55,7 @@ class Denoised:
 
 
 def rank_variance(scores: Values) -> Values:
-    """Give the variance of an item's rank over metrics.
+    """Compute the variance of an item's rank over metrics.
 
     Args:
         scores: (metrics, items); NaN where a metric has none.
@@ -68,43 +80,47 @@ def denoise(
     share: float = SHARE,
     method: str = "rescore",
     years: Sequence[int] = (),
+    within: str = WHOLE,
 ) -> Denoised:
-    """Mark the noisiest ratings of each year, remove or re-score them, and standardise each year anew.
+    """Mark the noisiest ratings, remove or re-score them, and standardise each year anew.
 
     Args:
         ratings: with score and year; those without a year are a group of their own.
         scores: of each metric, (metrics, ratings); NaN where a metric has none.
-        share: of each year's ratings that is noisy.
+        share: of the ratings that is noisy: of all of them, or, if `within` is "year", of each year's.
         method: "rescore" (the mean of the metrics' standardised scores), "remove", or "mark" alone.
         years: where to look for noise; everywhere by default.
+        within: "dataset" ranks an item among all ratings, "year" among those of its year.
 
     Raises:
         ValueError: if a setting is out of range, scores do not fit, or a metric's of a year are all equal.
     """
-    table = _checked(ratings, scores, share, method)
+    table = _checked(ratings, scores, share, method, within)
     groups: dict[Any, list[int]] = defaultdict(list)
     for place, rating in enumerate(ratings):
         groups[rating.get("year")].append(place)
+    variances, noisy = _find_noise(table, groups, share, years, within)
     rows: list[Rating | None] = [None] * len(ratings)
     by_year: dict[str, dict[str, int]] = {}
     for year, places in sorted(groups.items(), key=lambda group: str(group[0])):
-        wanted = share if not years or year in years else 0.0
-        own = _denoise_year([ratings[i] for i in places], table[:, places], wanted, method)
-        for place, row in zip(places, own, strict=True):
+        own = [ratings[place] for place in places]
+        done = _treat_year(own, table[:, places], variances[places], noisy[places], method)
+        for place, row in zip(places, done, strict=True):
             rows[place] = row
-        noisy = sum(row["noisy"] for row in own if row is not None) if method != "remove" else own.count(None)
-        kept = len(own) - own.count(None)
-        by_year[str(year)] = {"ratings": len(own), "noisy": noisy, "kept": kept}
+        kept = len(done) - done.count(None)
+        by_year[str(year)] = {"ratings": len(done), "noisy": int(noisy[places].sum()), "kept": kept}
     counts = {name: sum(year[name] for year in by_year.values()) for name in ("ratings", "noisy", "kept")}
     return Denoised([row for row in rows if row is not None], counts, by_year)
 
 
-def _checked(ratings: Sequence[Rating], scores: Any, share: float, method: str) -> Values:
+def _checked(ratings: Sequence[Rating], scores: Any, share: float, method: str, within: str) -> Values:
     table = np.asarray(scores, dtype=float)
     if not 0 < share < 1:
         raise ValueError(f"the noisy share must be above 0 and below 1, found {share}")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, found {method!r}")
+    if within not in (WHOLE, YEAR):
+        raise ValueError(f"ranks must be counted within {WHOLE} or {YEAR}, found {within!r}")
     if table.ndim != 2 or len(table) < 2 or table.shape[1] != len(ratings):
         raise ValueError(
             f"denoising takes scores of at least two metrics for each of the {len(ratings)} ratings, found {table.shape}"
@@ -112,18 +128,36 @@ def _checked(ratings: Sequence[Rating], scores: Any, share: float, method: str) 
     return table
 
 
-def _denoise_year(ratings: Sequence[Rating], scores: Values, share: float, method: str) -> list[Rating | None]:
-    """Give the year's rows, None for those removed."""
-    variances = rank_variance(scores)
-    order = np.argsort(-variances, kind="stable")
-    noisy = np.zeros(len(ratings), dtype=bool)
-    noisy[order[: round(share * len(ratings))]] = True
+def _find_noise(
+    table: Values, groups: Mapping[Any, list[int]], share: float, years: Sequence[int], within: str
+) -> tuple[Values, NDArray[np.bool_]]:
+    """Compute the variance of each rating's rank, and whether it is among the largest."""
+    items = table.shape[1]
+    variances, noisy = np.zeros(items), np.zeros(items, dtype=bool)
+    suspect = {year: places for year, places in groups.items() if not years or year in years}
+    if within == WHOLE:
+        variances = rank_variance(table)
+        parts = [(np.sort(np.concatenate([[], *suspect.values()])).astype(int), round(share * items))]
+    else:
+        for places in groups.values():
+            variances[places] = rank_variance(table[:, places])
+        parts = [(np.array(places), round(share * len(places))) for places in suspect.values()]
+    for places, count in parts:
+        noisy[places[np.argsort(-variances[places], kind="stable")][:count]] = True
+    return variances, noisy
+
+
+def _treat_year(
+    ratings: Sequence[Rating], scores: Values, variances: Values, noisy: NDArray[np.bool_], method: str
+) -> list[Rating | None]:
+    """Return the year's rows, None for those removed."""
     kept = ~noisy if method == "remove" else np.ones(len(ratings), dtype=bool)
-    values = standardised(np.array([rating["score"] for rating in ratings], dtype=float), np.ones_like(kept))
+    values = standardise(np.array([rating["score"] for rating in ratings], dtype=float), constant=1.0)
     if method == "rescore" and noisy.any():
         judged = _mean_standardised(scores)
         values = np.where(noisy & np.isfinite(judged), judged, values)
-    values = standardised(values, kept)
+    if kept.any():
+        values = standardise(values, values[kept], constant=1.0)
     return [
         {
             **rating,
@@ -146,15 +180,18 @@ def _mean_standardised(scores: Values) -> Values:
             continue
         if np.ptp(own[known]) == 0:
             raise ValueError("a metric gives all ratings of a year the same score: it cannot re-score them")
-        rows.append(standardised(own, known))
+        rows.append(standardise(own, own[known]))
     return np.nanmean(rows, axis=0)
 
 
-def standardised(values: Values, among: NDArray[np.bool_]) -> Values:
-    """Bring values to mean 0 and standard deviation 1 among some of them; equal ones become 0."""
-    deviation = values[among].std() if among.any() else 0.0
-    centre = values[among].mean() if among.any() else 0.0
-    return (values - centre) / (deviation or 1.0)
+def default_share(names: Sequence[str]) -> float:
+    """Return the share of ratings that counts as noisy: the paper's where its metrics from outside are there.
+
+    Args:
+        names: of the metrics.
+    """
+    has_all = all(any(metric in name.lower() for name in names) for metric in PAPER_METRICS)
+    return PAPER_SHARE if has_all else SHARE
 
 
 def denoise_file(
@@ -163,53 +200,70 @@ def denoise_file(
     *,
     checkpoints: Sequence[str] = (),
     score_files: Sequence[str] = (),
-    share: float = SHARE,
+    share: float | None = None,
     method: str = "rescore",
     years: Sequence[int] = (),
+    within: str = WHOLE,
     device: str | None = None,
 ) -> Denoised:
     """Score a file of ratings with several metrics, denoise it, and write JSON lines and a record beside them.
 
     Args:
         ratings: as `rating_records` takes it.
-        output: a .jsonl file; OUTPUT.json beside it says how it was made.
+        output: a .jsonl file; OUTPUT.json beside it records how it was made.
         checkpoints: as `BleurtScorer` takes them.
-        score_files: `NAME=FILE`, scores worked out elsewhere, as `bleurt-repro experiment wmt` takes them.
-        share, method, years: as in `denoise`.
+        score_files: `NAME=FILE`, scores computed elsewhere, as `bleurt-repro experiment wmt` takes them.
+        share: as in `denoise`; by default that of `default_share` of the names in `score_files`.
+        method, years, within: as in `denoise`.
         device: where to score.
 
     Raises:
         ValueError: if there are fewer than two metrics, or as `denoise`.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import write_json_lines, write_text
-    from bleurt_repro.training.results import fingerprint
+    from bleurt_repro.metric.files.writing import write_json_lines
+    from bleurt_repro.training.results import Result, fingerprint
 
     if len(checkpoints) + len(score_files) < 2:
         raise ValueError("denoising takes at least two metrics: name more --checkpoint or --scores")
     if Path(output).suffix != ".jsonl":
         raise ValueError(f"the output must be a .jsonl file, found {output}")
+    if share is None:
+        share = default_share([item.partition("=")[0] for item in score_files])
+    settings = {"share": share, "method": method, "years": list(years), "within": within}
     rows = rating_records(ratings)
     metrics = _metrics(rows, checkpoints, score_files, device)
-    done = denoise(rows, [metric.vectors[0] for metric in metrics], share=share, method=method, years=years)
-    record = {
-        "ratings": fingerprint([str(ratings)])[0],
-        "metrics": [{"name": metric.name, "signature": metric.signature} for metric in metrics],
-        "share": share,
-        "method": method,
-        "years": list(years) or "all",
-        "counts": done.counts,
-        "by_year": done.by_year,
-    }
+    vectors = [metric.vectors[0] for metric in metrics]
+    done = denoise(rows, vectors, share=share, method=method, years=years, within=within)
+    record = Result(
+        kind="denoise",
+        command=_command(ratings, checkpoints, score_files, settings),
+        signatures={metric.name: metric.signature for metric in metrics},
+        data=fingerprint([ratings])[0],
+        figures={**settings, "counts": done.counts, "by_year": done.by_year},
+    )
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     write_json_lines(Path(output), done.rows)
-    write_text(Path(f"{output}.json"), json.dumps(record, indent=2) + "\n")
+    record.write(f"{output}.json")
     return done
+
+
+def _command(
+    ratings: str | Path, checkpoints: Sequence[str], score_files: Sequence[str], settings: Mapping[str, Any]
+) -> str:
+    from bleurt_repro.training.experiments.options import shorten
+
+    words = [f"bleurt-repro data denoise --ratings {shorten(ratings)}"]
+    words += [f"--checkpoint {shorten(name)}" for name in checkpoints]
+    words += [f"--scores {shorten(item)}" for item in score_files]
+    words += [f"--year {year}" for year in settings["years"]]
+    words += [f"--{name} {settings[name]}" for name in ("share", "method", "within")]
+    return " ".join([*words, "--output OUT.jsonl"])
 
 
 def _metrics(
     rows: Sequence[Mapping[str, Any]], checkpoints: Sequence[str], score_files: Sequence[str], device: str | None
-) -> list[Any]:
+) -> list[Row]:
     import tempfile
 
     import pandas

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bleurt_repro.cli import main as run
-from bleurt_repro.training.denoise import denoise, rank_variance
+from bleurt_repro.training.denoise import default_share, denoise, rank_variance
 from tests.conftest import make_tiny_scorer
 
 
@@ -39,7 +39,7 @@ Z = [(i - 2) / np.sqrt(2) for i in range(5)]  # of 0..4
 
 
 def test_marking_keeps_all_and_standardises_by_year():
-    done = denoise(ratings(), SCORES, share=0.4, method="mark")
+    done = denoise(ratings(), SCORES, share=0.4, method="mark", within="year")
     assert [row["score"] for row in done.rows] == pytest.approx(Z * 2)
     assert [row["noisy"] for row in done.rows] == [True, False, False, False, True] * 2
     assert [row["original_score"] for row in done.rows] == [0, 1, 2, 3, 4] * 2
@@ -65,12 +65,46 @@ def test_rescoring():
 
 
 def test_only_some_years():
-    done = denoise(ratings(), SCORES, share=0.4, method="remove", years=[2019])
+    done = denoise(ratings(), SCORES, share=0.4, method="remove", years=[2019], within="year")
     assert done.by_year == {
         "2018": {"ratings": 5, "noisy": 0, "kept": 5},
         "2019": {"ratings": 5, "noisy": 2, "kept": 3},
     }
     assert [row["score"] for row in done.rows[:5]] == pytest.approx(Z)
+
+
+# In 2018 the metrics agree on the order; in 2019 they put items at opposite ends of the whole data set.
+UNEVEN = [[10, 11, 12, 13, 14, 0, 1, 20, 21, 22], [10, 11, 12, 13, 14, 22, 21, 20, 1, 0]]
+
+
+def test_ranks_within_the_whole_data_set_find_noise_where_it_is():
+    done = denoise(ratings(), UNEVEN, share=0.4, method="remove")
+    assert done.by_year == {
+        "2018": {"ratings": 5, "noisy": 0, "kept": 5},
+        "2019": {"ratings": 5, "noisy": 4, "kept": 1},
+    }
+    by_year = denoise(ratings(), UNEVEN, share=0.4, method="remove", within="year").by_year
+    assert {year: found["noisy"] for year, found in by_year.items()} == {"2018": 2, "2019": 2}
+
+
+def test_the_share_is_of_all_ratings_where_only_some_years_are_suspect():
+    # 4 of 10, all of them of the one year; and no more than it has
+    assert denoise(ratings(), UNEVEN, share=0.4, years=[2018]).by_year["2018"]["noisy"] == 4
+    assert denoise(ratings(), UNEVEN, share=0.9, years=[2018]).counts == {"ratings": 10, "noisy": 5, "kept": 10}
+
+
+def test_rescored_ratings_are_standardised_by_year():
+    done = denoise(ratings(), UNEVEN, share=0.9, method="rescore")
+    scores = np.array([row["score"] for row in done.rows]).reshape(2, 5)
+    assert scores.mean(axis=1) == pytest.approx([0, 0], abs=1e-9) and scores.std(axis=1) == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize(
+    ("names", "share"),
+    [(["COMET", "BLEURT-20", "ours"], 237 / 247), (["COMET", "ours"], 0.2), (["bleurt"], 0.2), ([], 0.2)],
+)
+def test_the_paper_share_needs_the_paper_metrics(names, share):
+    assert default_share(names) == share
 
 
 def test_a_metric_without_scores_of_some_items():
@@ -86,6 +120,7 @@ def test_a_metric_without_scores_of_some_items():
         (SCORES[:1], {}, "at least two metrics for each of the 10 ratings"),
         ([row[:3] for row in SCORES], {}, "at least two metrics for each of the 10 ratings"),
         (SCORES, {"share": 1}, "share must be above 0 and below 1, found 1"),
+        (SCORES, {"within": "pair"}, "within dataset or year, found 'pair'"),
         (SCORES, {"method": "drop"}, "method must be one of rescore, remove, mark, found 'drop'"),
     ],
 )
@@ -121,7 +156,9 @@ def test_on_the_command_line(tmp_path, capsys):
     scores = np.array([row["score"] for row in written])
     assert (scores.mean(), scores.std()) == pytest.approx((0, 1), abs=1e-9)
     record = json.loads((tmp_path / "out.jsonl.json").read_text())
-    assert [metric["name"] for metric in record["metrics"]] == ["nosrc", "src", "ranks"]
+    assert list(record["signatures"]) == ["nosrc", "src", "ranks"]
+    assert (record["kind"], record["share"], record["within"]) == ("denoise", 0.25, "dataset")
+    assert record["command"].startswith("bleurt-repro data denoise --ratings ratings.jsonl --checkpoint nosrc")
     # and it is what fine-tuning reads
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
