@@ -55,7 +55,7 @@ def own(name: str, scorer: BleurtScorer) -> Strategy:
     def padded_tokens(lengths: Sequence[int]) -> int:
         if scorer.device.type == "cpu":
             return sum(lengths)
-        return sum(len(batch) * lengths[batch[0]] for batch in batches_by_tokens(lengths, scorer._pairs._batch_tokens))
+        return sum(len(batch) * lengths[batch[0]] for batch in batches_by_tokens(lengths, scorer.members[0].batch_tokens))
 
     return Strategy(name, score, padded_tokens)
 
@@ -75,7 +75,7 @@ def bert_score(encoder: str, layers: int, device: str) -> Strategy:
 
 def encode(scorer: BleurtScorer, pairs: Sequence[Pair]) -> list[Encoded]:
     """Tokenise pairs as the scorer does."""
-    return scorer._pairs._encode([(reference, candidate) for reference, candidate in pairs])
+    return scorer.members[0].encoder.encode_all([(reference, candidate) for reference, candidate in pairs])
 
 
 def in_order(lengths: Sequence[int], size: int) -> list[list[int]]:

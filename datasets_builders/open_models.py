@@ -6,42 +6,38 @@ Only safetensors weights are opened, and no code of a model is run.
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.loading.hub import check_hashes
+from bleurt_repro.metric.loading.checksums import HASH_DIGITS, FileHashes
+from bleurt_repro.metric.loading.hub import ANY_HUB_ID, converted_revision, download
 from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
-from bleurt_repro.metric.signature import HASH_DIGITS, file_hash
 
 if TYPE_CHECKING:
     import torch
 
-HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 # What decides a model's output, and so what is fetched and hashed: configuration, weights, tokenizer.
 MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm")
 # What training leaves beside a model, and what does not change what the model computes.
 RECORDS = ("results.json", "all_results.json", "train_results.json", "eval_results.json", "trainer_state.json")
-# The Hub's converter offers safetensors weights of older repositories in a pull request by this author and title:
-# https://huggingface.co/spaces/safetensors/convert
-CONVERTER, CONVERSION_TITLE = "SFconvertbot", "Adding `safetensors` variant of this model"
 NEEDS = "give a folder as save_pretrained() writes it, or a Hub id such as org/name or org/name@revision"
 
 
-def find_model(name: str, role: str) -> Path:
+def find_model(name: str, role: str, hashes: FileHashes | None = None) -> Path:
     """Find a model's folder, fetching it from the Hub if it is named by a Hub id.
 
     Args:
         name: a local folder, or "org/name" with an optional "@revision".
         role: what the model is for, for the messages: "masked language model", "translator en-fr", ...
+        hashes: takes up the hashes of what is fetched, which is checked by them.
 
     Raises:
         FileNotFoundError: if there is neither such a folder nor such a repository within reach.
-        ValueError: if what is found has no configuration or no safetensors weights.
+        ValueError: if the Hub refuses, a file is damaged, or what is found has no configuration or no safetensors weights.
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        folder = _download(name, role)
+        folder = _download(name, role, hashes)
     if not (folder / "config.json").is_file():
         raise ValueError(f"{role} {name} has no config.json: {NEEDS}")
     if not any(folder.glob("*.safetensors")):
@@ -49,63 +45,42 @@ def find_model(name: str, role: str) -> Path:
     return folder
 
 
-def _download(name: str, role: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    repo_id, _, revision = name.partition("@")
+def _download(name: str, role: str, hashes: FileHashes | None) -> Path:
     # A path with a leading dot or slash, or of several levels, was meant for a folder.
-    if not HUB_ID.fullmatch(name) or name.startswith("."):
+    if not ANY_HUB_ID.fullmatch(name) or name.startswith("."):
         raise FileNotFoundError(f"{role}: there is no folder {name}: {NEEDS}")
-    try:
-        folder = Path(snapshot_download(repo_id, revision=revision or None, allow_patterns=list(MODEL_FILES)))
-        if not revision and not any(folder.glob("*.safetensors")) and (converted := _converted_revision(repo_id)):
-            folder = Path(snapshot_download(repo_id, revision=converted, allow_patterns=list(MODEL_FILES)))
-    except RepositoryNotFoundError as error:
-        raise FileNotFoundError(f"{role}: no folder {name} here and no such repository on the Hub: {NEEDS}") from error
-    except LocalEntryNotFoundError as error:
-        raise FileNotFoundError(
-            f"{role}: {name} is neither a folder here nor in the cache, and the Hub cannot be reached: {NEEDS}"
-        ) from error
-    except (HfHubHTTPError, ConnectionError) as error:
-        raise FileNotFoundError(f"{role}: the Hub did not give {name} ({error}): {NEEDS}") from error
-    check_hashes(folder, repo_id)
+    folder = download(name, MODEL_FILES, role, hashes)
+    if "@" not in name and not any(folder.glob("*.safetensors")) and (converted := converted_revision(name, role)):
+        return download(f"{name}@{converted}", MODEL_FILES, role, hashes)
     return folder
 
 
-def _converted_revision(repo_id: str) -> str | None:
-    """Name the revision where the Hub's own converter has put safetensors weights, if it has."""
-    from huggingface_hub import HfApi
-
-    for discussion in HfApi().get_repo_discussions(repo_id, author=CONVERTER, discussion_type="pull_request"):
-        if discussion.title == CONVERSION_TITLE:
-            return f"refs/pr/{discussion.num}"
-    return None
-
-
-def identify(name: str, folder: Path) -> dict[str, str]:
-    """Say exactly which model this is, for the record beside the data.
+def identify(name: str, folder: Path, hashes: FileHashes | None = None) -> dict[str, str]:
+    """Return what tells a model from any other, for the record beside the data.
 
     Args:
         name: what it was asked for by.
-        folder: where its files lie.
+        folder: its files.
+        hashes: those already known of its files.
 
     Returns:
         "name", "sha256" (the first 12 digits, over configuration, weights and tokenizer) and, of a Hub model, "revision".
     """
-    digest = hashlib.sha256()
+    digest, hashes = hashlib.sha256(), hashes or FileHashes()
     for path in sorted({path for pattern in MODEL_FILES for path in folder.glob(pattern)}):
         if path.name in RECORDS:
             continue
         digest.update(path.name.encode())
-        digest.update(file_hash(path))
+        digest.update(bytes.fromhex(hashes.sha256(path)))
     identity = {"name": name, "sha256": digest.hexdigest()[:HASH_DIGITS]}
     if folder.parent.name == "snapshots":  # the Hub's cache: .../snapshots/<commit>/
         identity["revision"] = folder.name
     return identity
 
 
-def load_model(auto_class: Any, name: str, role: str, device: torch.device | str = "cpu") -> tuple[Any, Any]:
+def load_model(
+    auto_class: Any, name: str, role: str, device: torch.device | str = "cpu"
+) -> tuple[Any, Any, dict[str, str]]:
     """Open a model in float32 and evaluation mode, and its tokenizer.
 
     Args:
@@ -115,7 +90,7 @@ def load_model(auto_class: Any, name: str, role: str, device: torch.device | str
         device: where the model goes.
 
     Returns:
-        the model and its tokenizer.
+        the model, its tokenizer, and its identity as `identify` returns it.
 
     Raises:
         FileNotFoundError: as `find_model`.
@@ -123,7 +98,8 @@ def load_model(auto_class: Any, name: str, role: str, device: torch.device | str
     """
     import torch
 
-    folder = find_model(name, role)
+    hashes = FileHashes()
+    folder = find_model(name, role, hashes)
     try:
         with quiet_transformers():
             model, report = auto_class.from_pretrained(
@@ -140,7 +116,7 @@ def load_model(auto_class: Any, name: str, role: str, device: torch.device | str
     lacking = sorted(str(key) for key in report["missing_keys"])
     if lacking:
         raise ValueError(f"{role} {name} is not trained for that: it lacks weights ({', '.join(lacking[:3])})")
-    return model.eval().to(device), tokenizer
+    return model.eval().to(device), tokenizer, identify(name, folder, hashes)
 
 
 def load_tokenizer(folder: Path) -> Any:

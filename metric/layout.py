@@ -1,4 +1,4 @@
-"""What a checkpoint reads and how: the `bleurt` entry of its config.json."""
+"""What a checkpoint reads and how: the `bleurt` entry of its config.json, and how many tokens a model has room for."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ POSITIONS_AFTER_PADDING = (
     "xlm-roberta-xl",
     "xmod",
 )
+# A tokenizer without a limit records a far larger number (VERY_LARGE_INTEGER in `transformers`).
+NO_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Layout:
 
     @property
     def special_tokens(self) -> int:
-        """How many special tokens stand around and between the segments."""
+        """How many special tokens there are around and between the segments."""
         return 2 + self.separators * (len(self.inputs) - 1)
 
     @property
@@ -90,16 +92,30 @@ class Layout:
             ) from error
 
     def to_config(self) -> dict[str, Any]:
-        """Give the entry to record in config.json."""
+        """Return the entry to record in config.json."""
         return {"inputs": list(self.inputs), "max_length": self.max_length, "separators": self.separators}
 
 
 def readable_positions(config: Any) -> int | None:
-    """Say how many tokens a model can read at most; None if its `transformers` config sets no limit."""
+    """Return how many tokens a model has positions for; None if its `transformers` config sets no limit."""
     positions = getattr(config, "max_position_embeddings", None)
     if positions and getattr(config, "model_type", "") in POSITIONS_AFTER_PADDING:
         return positions - config.pad_token_id - 1
     return positions
+
+
+def readable_tokens(config: Any, tokenizer: Any) -> int:
+    """Return how many tokens a model reads at most, special tokens included.
+
+    Args:
+        config: of a `transformers` model.
+        tokenizer: its tokenizer, which may record a limit of its own.
+
+    Returns:
+        the smaller of the two limits; 512 where there is neither.
+    """
+    limits = [readable_positions(config), getattr(tokenizer, "model_max_length", None)]
+    return min((limit for limit in limits if limit and limit < NO_LIMIT), default=Layout.max_length)
 
 
 def separators_of(tokenizer: Any) -> int:
@@ -109,7 +125,7 @@ def separators_of(tokenizer: Any) -> int:
 
 
 def input_faults(name: str, layout: Layout, *, sources: bool, references: bool) -> str | None:
-    """Say what is wrong with the kinds of text given to a checkpoint, or None if nothing is.
+    """Return what is wrong with the kinds of text given to a checkpoint, or None if nothing is.
 
     Args:
         name: of the checkpoint.

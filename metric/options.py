@@ -1,9 +1,5 @@
-"""Where what is made once and used again is kept.
-
-The options of a scorer: where it computes, in which arithmetic, and how much at once.
-
-Share out work among processes and machines: which part of the records is this process's.
-"""
+"""Options of a scorer: where it computes, in which arithmetic, how much at once, which part of the input, and where what
+it makes once is kept."""
 
 from __future__ import annotations
 
@@ -19,26 +15,35 @@ if TYPE_CHECKING:
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
 DTYPES = ("float32", "bfloat16", "float16")
 BACKENDS = ("torch", "onnx", "onnx-int8")
+CACHE_VARIABLE = "BLEURT_REPRO_CACHE"
 
 
-def device_of(device: Any) -> torch.device:
-    """Give the device that is asked for, or the best there is; under torchrun each process takes a GPU of its own.
+@dataclass(frozen=True)
+class Computing:
+    """How a scorer computes.
 
-    Raises:
-        ValueError: if torch knows no such device.
+    Attributes:
+        backend: one of `BACKENDS`.
+        device: where.
+        dtype: in which arithmetic.
+        batch_tokens: most tokens of a batch, padding included.
     """
-    import torch
 
-    if device is not None:
-        try:
-            return torch.device(device)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(
-                f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
-            ) from error
-    if torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    backend: str
+    device: torch.device
+    dtype: torch.dtype
+    batch_tokens: int
+
+    @classmethod
+    def of(cls, backend: str, device: Any, dtype: Any, batch_tokens: int | None) -> Computing:
+        """Check the options that a user gave, and fill in those left out.
+
+        Raises:
+            ValueError: naming the option that cannot be.
+        """
+        backend = backend_of(backend, device, dtype)
+        chosen = device_of(device if backend == "torch" else "cpu")
+        return cls(backend, chosen, dtype_of(dtype), batch_tokens_of(batch_tokens, chosen.type))
 
 
 def backend_of(backend: str, device: Any, dtype: Any) -> str:
@@ -57,8 +62,28 @@ def backend_of(backend: str, device: Any, dtype: Any) -> str:
     return backend
 
 
+def device_of(device: Any) -> torch.device:
+    """Return the device that is asked for, or the best there is; under torchrun each process takes a GPU of its own.
+
+    Raises:
+        ValueError: if torch knows no such device.
+    """
+    import torch
+
+    if device is not None:
+        try:
+            return torch.device(device)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
+            ) from error
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
 def dtype_of(dtype: Any) -> torch.dtype:
-    """Give the arithmetic by its name, float32 by default.
+    """Return the arithmetic by its name, float32 by default.
 
     Raises:
         ValueError: if it is none of `DTYPES`.
@@ -72,7 +97,7 @@ def dtype_of(dtype: Any) -> torch.dtype:
 
 
 def batch_tokens_of(batch_tokens: int | None, device: str) -> int:
-    """Give the most tokens of a batch, by default what fits the kind of device.
+    """Return the most tokens of a batch, by default what fits the kind of device.
 
     Raises:
         ValueError: if it is no positive whole number.
@@ -92,11 +117,11 @@ class Shard:
     count: int
 
     def bounds(self, records: int) -> tuple[int, int]:
-        """Give the first record of this part and the one after its last."""
+        """Return the first record of this part and the one after its last."""
         return records * self.index // self.count, records * (self.index + 1) // self.count
 
     def output(self, path: str) -> str:
-        """Name this part's file, such as scores-00000-of-00002.txt: in the order of their names the parts are in order."""
+        """Name this part's file, such as scores-00000-of-00002.txt: sorted by name, the parts are in order."""
         if self.count == 1:
             return path
         whole = Path(path)
@@ -111,6 +136,10 @@ def choose_shard(num_shards: int | None, shard_index: int | None) -> Shard:
     """
     if num_shards is None and shard_index is None:
         num_shards, shard_index = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+        if num_shards > 1 and "RANK" not in os.environ:
+            raise ValueError(
+                f"WORLD_SIZE is {num_shards} in the environment, but RANK is not set: set both, as torchrun does, or neither"
+            )
     if num_shards is None or shard_index is None:
         raise ValueError("--num-shards and --shard-index belong together: give both or neither")
     if not 0 <= shard_index < num_shards:
@@ -120,11 +149,8 @@ def choose_shard(num_shards: int | None, shard_index: int | None) -> Shard:
     return Shard(shard_index, num_shards)
 
 
-VARIABLE = "BLEURT_REPRO_CACHE"
-
-
 def cache_folder() -> Path:
-    """Give the folder that $BLEURT_REPRO_CACHE names, else one below $XDG_CACHE_HOME or ~/.cache; it may not exist."""
-    if named := os.environ.get(VARIABLE):
+    """Return the folder that $BLEURT_REPRO_CACHE names, else one below $XDG_CACHE_HOME or ~/.cache; it may not exist."""
+    if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bleurt_repro"

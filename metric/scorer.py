@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bleurt_repro.metric.calibration import Calibration
-from bleurt_repro.metric.forward.encoding import PairEncoder
-from bleurt_repro.metric.forward.pairs import Forward, PairScorer
+from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
-from bleurt_repro.metric.inputs import check_references, check_same_length, check_texts
-from bleurt_repro.metric.layout import input_faults
-from bleurt_repro.metric.loading.ensemble import is_ensemble
-from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
-from bleurt_repro.metric.options import backend_of, batch_tokens_of, device_of, dtype_of
-from bleurt_repro.metric.signature import content_hash, signature
+from bleurt_repro.metric.inputs import Item, check_pairs, columns_of
+from bleurt_repro.metric.loading.find import Checkpoint, open_checkpoint
+from bleurt_repro.metric.options import Computing
+from bleurt_repro.metric.signature import signature
 
 if TYPE_CHECKING:
     import torch
     from tqdm import tqdm
-
-    from bleurt_repro.metric.forward.packed import PackedForward
 
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # BLEURT, section 5.3: with several references the best score counts.
@@ -33,6 +30,7 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda scores: sum(scores) / len(scores),
 }
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class ScoringResult:
         mean_score: their mean (the system's score), or None if there are none.
         signature: what the scores depend on.
         truncated: how many pairs were longer than the checkpoint reads.
-        std: of an ensemble, how far its members' standardised scores lie apart, one a candidate; else None.
+        std: of an ensemble, the standard deviation of its members' standardised scores, one a candidate; else None.
     """
 
     scores: list[float]
@@ -55,10 +53,11 @@ class ScoringResult:
 
 
 class BleurtScorer:
-    """Scores candidates against references with a checkpoint.
+    """Scores candidates against references with a checkpoint, or with an ensemble of several.
 
     Args:
-        checkpoint: an embedded or official name, a local folder, or a Hub id with an optional @revision.
+        checkpoint: an embedded or official name, a local folder, or a Hub id with an optional @revision; the embedded
+            "bleurt-repro-mini" by default.
         device: "cpu", "cuda", "cuda:1", "mps"; by default the best this machine has.
         dtype: "float32" (default, exact), "bfloat16" or "float16", or the torch dtype.
         batch_tokens: most tokens of a batch, padding included; by default fitting the device.
@@ -67,9 +66,13 @@ class BleurtScorer:
         cache: folder of scores of earlier runs, to read and to add to; none by default.
 
     Attributes:
-        model: the `transformers` model.
+        checkpoint: the name it goes by in the signature.
+        folder: the checkpoint's files.
+        layout: what it reads.
+        model: the `transformers` model; of an ensemble, the first member's.
         tokenizer: its tokenizer.
-        gives_std: whether it is an ensemble, and so can say how far its members lie apart.
+        members: what scores pairs with each model; one, or one a member of the ensemble.
+        gives_std: whether it is an ensemble, and so measures how far its members' scores lie apart.
         calibration: its map from scores to percentiles of human ratings, or None if it has none.
         signature: what the scores of `score()` with its default aggregation depend on.
 
@@ -80,19 +83,9 @@ class BleurtScorer:
         True
     """
 
-    gives_std = False
-
-    def __new__(cls, checkpoint: str = DEFAULT_CHECKPOINT, *_: Any, **__: Any) -> BleurtScorer:
-        """Make an `EnsembleScorer` where the checkpoint is an ensemble."""
-        if cls is BleurtScorer and is_ensemble(find_checkpoint(checkpoint)):
-            from bleurt_repro.metric.ensemble_scorer import EnsembleScorer
-
-            cls = EnsembleScorer
-        return super().__new__(cls)
-
     def __init__(
         self,
-        checkpoint: str = DEFAULT_CHECKPOINT,
+        checkpoint: str | None = None,
         device: str | torch.device | None = None,
         dtype: str | torch.dtype | None = None,
         batch_tokens: int | None = None,
@@ -100,20 +93,27 @@ class BleurtScorer:
         backend: str = "torch",
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self.backend = backend_of(backend, device, dtype)
-        self.device = device_of(device if backend == "torch" else "cpu")
-        self._progress = progress
-        loaded = load_checkpoint(checkpoint, dtype=dtype_of(dtype))
-        self.checkpoint, self.folder, self.layout = loaded.name, loaded.folder, loaded.layout
-        self.model = loaded.model.to(self.device)  # type: ignore[arg-type]  # its decorator hides the signature
-        self.tokenizer = loaded.tokenizer
-        self.calibration = Calibration.from_config(self.model.config)
-        self._packed: PackedForward | None = None
-        tokens = batch_tokens_of(batch_tokens, self.device.type)
-        self._pairs = PairScorer(PairEncoder(self.tokenizer, self.layout), self._choose_forward, tokens)
+        checkpoint = DEFAULT_CHECKPOINT if checkpoint is None else checkpoint
+        self._arguments = {name: value for name, value in locals().items() if name != "self"}
+        computing = Computing.of(backend, device, dtype, batch_tokens)
+        self.backend, self.device, self._progress = computing.backend, computing.device, progress
+        opened = open_checkpoint(checkpoint, dtype=computing.dtype)
+        self.checkpoint, self.folder, self.layout = opened.name, opened.folder, opened.layout
+        self._content, self._ensemble = opened.content, opened.ensemble
+        self.gives_std = opened.ensemble is not None
+        self.members = tuple(self._member(model, computing, cache) for model in opened.models)
+        self.model, self.tokenizer = opened.models[0].model, opened.models[0].tokenizer
+        self.calibration = None if self._ensemble else Calibration.from_config(self.model.config)
+
+    def _member(
+        self, checkpoint: Checkpoint, computing: Computing, cache: str | os.PathLike[str] | None
+    ) -> PairScorer:
+        scores = None
         if cache is not None:
-            self._pairs.cache = ScoreCache(cache, self.scoring_signature("each"))
+            dtype = self._arithmetic(checkpoint.model.dtype)
+            settings = signature(checkpoint.name, checkpoint.content, checkpoint.layout, dtype, "each")
+            scores = ScoreCache(cache, settings)
+        return PairScorer.of(checkpoint, computing, scores)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as the arguments, to be loaded there."""
@@ -123,6 +123,14 @@ class BleurtScorer:
     def signature(self) -> str:
         """What the scores depend on, in one line."""
         return self.scoring_signature("max")
+
+    def scoring_signature(self, aggregate: str, calibrated: bool = False) -> str:
+        """Return what scores of these options depend on, in one line."""
+        dtype = self._arithmetic(self.model.dtype)
+        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
+
+    def _arithmetic(self, dtype: torch.dtype) -> str:
+        return "int8" if self.backend == "onnx-int8" else str(dtype).removeprefix("torch.")
 
     @overload
     def score(
@@ -166,15 +174,16 @@ class BleurtScorer:
             candidates: the texts to score.
             sources: the texts they were made from, for a checkpoint that reads them.
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
-            calibrated: give, for each score, the percentile that such translations have among human ratings, 0 to 100.
-            return_std: with an ensemble, give how far its members' scores lie apart, too.
+            calibrated: return, for each score, the percentile that such translations have among human ratings, 0 to
+                100.
+            return_std: with an ensemble, return how far its members' scores lie apart, too.
 
         Returns:
             one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1. With
             `return_std` the scores and, in a second list, the standard deviation of the members' standardised scores.
 
         Raises:
-            TypeError: if a list is a bare string or an item is no string.
+            TypeError: if a list is a bare string or a table, or an item is no string.
             ValueError: if lengths differ, a candidate has no reference, sources or references do not fit the
                 checkpoint, it has no calibration and `calibrated` asks for it, or `return_std` is asked of one model.
         """
@@ -198,16 +207,13 @@ class BleurtScorer:
         calibrated: bool = False,
         return_std: bool = False,
     ) -> ScoringResult:
-        """Score as `score()` does, and give the mean, the signature and the number of truncated pairs with it."""
+        """Score as `score()` does, and return the mean, the signature and the number of truncated pairs, too."""
         self.check_options(aggregate, calibrated, return_std)
-        items, owners = self._items(references, candidates, sources)
+        items, owners = self._checked(references, candidates, sources)
         with self.progress_bar(len(items)) as bar:
             result = self._result(items, owners, aggregate, calibrated, bar.update)
         if result.truncated:
-            warnings.warn(
-                self.truncation_message(result.truncated, len(items)),
-                stacklevel=2 if sys._getframe(1).f_code is not BleurtScorer.score.__code__ else 3,
-            )
+            _warn_caller(self.truncation_message(result.truncated, len(items)))
         return result
 
     def compute_quietly(
@@ -218,21 +224,40 @@ class BleurtScorer:
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
-        done: Callable[[int], object],
+        done: Callable[[int], object] = lambda count: None,
     ) -> ScoringResult:
-        """Do as `compute()` does, for a caller that shows progress and counts truncated pairs itself.
+        """Do as `compute()` does, for a caller that shows progress and reports truncated pairs itself.
 
         Args:
             done: called with the number of pairs scored since the last call.
         """
         self.check_options(aggregate, calibrated)
-        return self._result(*self._items(references, candidates, sources), aggregate, calibrated, done)
+        return self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
+
+    def score_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
+        """Score rows of a data set.
+
+        Args:
+            rows: each with candidate and, as the checkpoint reads it, reference (or references, a list) and source;
+                other fields are ignored.
+
+        Returns:
+            one score a row, in order.
+
+        Raises:
+            ValueError: naming the row that lacks a field.
+        """
+        return self.compute(**self.columns(rows)).scores
+
+    def columns(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+        """Return the texts of rows that the checkpoint reads, as the keyword arguments of `score()`."""
+        return columns_of(rows, self.checkpoint, self.layout)
 
     def check_options(self, aggregate: str, calibrated: bool, return_std: bool = False) -> None:
         """Refuse what `compute()` could not do.
 
         Raises:
-            ValueError: if there is no such aggregate, no calibration, or no members whose scores could lie apart.
+            ValueError: if there is no such aggregate, no calibration, or only one model where a spread is asked for.
         """
         if return_std and not self.gives_std:
             raise ValueError(
@@ -248,88 +273,96 @@ class BleurtScorer:
             raise ValueError(f"aggregate must be one of {', '.join(AGGREGATES)}, found {aggregate!r}")
 
     def progress_bar(self, total: int, unit: str = "pair", done: int = 0) -> tqdm[NoReturn]:
-        """Give a bar that shows as the scorer was told, by default on a terminal only."""
+        """Return a bar that is shown as the scorer's `progress` asks, by default on a terminal only."""
         from tqdm.auto import tqdm
 
         hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
         return tqdm(total=total, initial=done, desc="score", unit=unit, disable=hidden)
 
     def truncation_message(self, truncated: int, pairs: int) -> str:
-        """Say how many pairs were not read to their ends."""
+        """Return a sentence on how many pairs were not read to their ends."""
         return (
             f"{truncated} of {pairs} pairs were longer than the {self.layout.max_length} tokens that "
             f"checkpoint {self.checkpoint} reads: their ends were not scored"
         )
 
+    def _checked(self, references: Any, candidates: Any, sources: Any) -> tuple[list[Item], list[int]]:
+        return check_pairs(self.checkpoint, self.layout, references=references, candidates=candidates, sources=sources)
+
     def _result(
         self,
-        items: list[tuple[str, ...]],
+        items: list[Item],
         owners: list[int],
         aggregate: str,
         calibrated: bool,
         done: Callable[[int], object],
     ) -> ScoringResult:
-        results = self._pairs.score(items, done)
-        gathered: list[list[float]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
-        for owner, result in zip(owners, results, strict=True):
-            gathered[owner].append(result.score)
-        totals = [AGGREGATES[aggregate](own) for own in gathered]
+        """Score pairs and put the scores of each candidate together.
+
+        Args:
+            items: texts in the order of the layout.
+            owners: for each item the index of its candidate, ascending.
+        """
+        members, truncated = self._member_scores(items, done)
+        combined = members[0] if self._ensemble is None else self._weights @ members
+        own: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
+        for place, owner in enumerate(owners):
+            own[owner].append(place)
+        totals = [AGGREGATES[aggregate](combined[places].tolist()) for places in own]
+        std = None
+        if self._ensemble is not None:
+            # With "max" the members are compared on the reference that counts, with "mean" on their own means.
+            read = [[places[int(combined[places].argmax())]] if aggregate == "max" else places for places in own]
+            std = [float(members[:, places].mean(axis=1).std()) for places in read]
         if calibrated and self.calibration is not None:
             totals = self.calibration(totals)
         mean = sum(totals) / len(totals) if totals else None
-        truncated = sum(result.truncated for result in results)
-        return ScoringResult(totals, mean, self.scoring_signature(aggregate, calibrated), truncated)
+        return ScoringResult(totals, mean, self.scoring_signature(aggregate, calibrated), truncated, std)
 
-    def _items(self, references: Any, candidates: Any, sources: Any) -> tuple[list[tuple[str, ...]], list[int]]:
-        """Check the input and give the texts of every pair in the layout's order, each with its candidate's index."""
-        candidates = check_texts("candidates", candidates)
-        given = {"sources": sources is not None, "references": references is not None}
-        if fault := input_faults(self.checkpoint, self.layout, **given):
-            raise ValueError(fault)
-        counts = {"candidates": len(candidates)}
-        several, source_texts = [[""]] * len(candidates), candidates  # what is not read is never looked at
-        if references is not None:
-            several = check_references(references)
-            counts = {"references": len(several), **counts}
-        if sources is not None:
-            source_texts = check_texts("sources", sources)
-            counts["sources"] = len(source_texts)
-        check_same_length(counts)
-        items, owners = [], []
-        for i, (candidate, source) in enumerate(zip(candidates, source_texts, strict=True)):
-            for reference in several[i]:
-                texts = {"reference": reference, "candidate": candidate, "source": source}
-                items.append(tuple(texts[role] for role in self.layout.inputs))
-                owners.append(i)
-        return items, owners
+    @property
+    def _weights(self) -> Values:
+        return np.array([member.weight for member in self._ensemble.members]) if self._ensemble else np.ones(1)
 
-    def _choose_forward(self) -> Forward:
-        """The exact fast forward pass where it gives what the model's own gives, else the model's own."""
-        from bleurt_repro.metric.forward.packed import PackedForward, can_pack
-        from bleurt_repro.metric.forward.plain import PlainForward
+    def _member_scores(self, items: list[Item], done: Callable[[int], object]) -> tuple[Values, int]:
+        """Score items with each model.
 
-        if self.backend != "torch":
-            return self._onnx
-        if self.model.training or not can_pack(self.model):
-            return PlainForward(self.model, self.tokenizer.pad_token_id)
-        if self._packed is None or not self._packed.is_current(self.model):
-            self._packed = PackedForward(self.model)
-        return self._packed
+        Args:
+            items: texts in the order of the layout.
+            done: called with the number of items that all models together have scored since the last call.
 
-    @cached_property
-    def _onnx(self) -> Forward:
-        from bleurt_repro.metric.forward.onnx import OnnxForward, exported
+        Returns:
+            scores, (models, items), of an ensemble standardised; and how many items any model truncated.
+        """
+        share = done if len(self.members) == 1 else _Share(len(self.members), done)
+        scores, cut = np.zeros((len(self.members), len(items))), np.zeros(len(items), dtype=bool)
+        for row, member in enumerate(self.members):
+            places = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
+            own = member.score([tuple(item[i] for i in places) for item in items], share)
+            scores[row] = [result.score for result in own]
+            cut |= np.array([result.truncated for result in own], dtype=bool)
+        if self._ensemble is not None:
+            means, stds = np.array([(member.mean, member.std) for member in self._ensemble.members]).T
+            scores = (scores - means[:, None]) / stds[:, None]
+        return scores, int(cut.sum())
 
-        return OnnxForward(exported(self.model, self._content, self.backend))
 
-    @cached_property
-    def _content(self) -> str:
-        return content_hash(self.folder)
+class _Share:
+    """Counts an item as done once each of several models has scored it."""
 
-    def scoring_signature(self, aggregate: str, calibrated: bool = False) -> str:
-        """What scores of these options depend on, in one line."""
-        dtype = "int8" if self.backend == "onnx-int8" else str(self.model.dtype).removeprefix("torch.")
-        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
+    def __init__(self, members: int, done: Callable[[int], object]) -> None:
+        self._members, self._done, self._scores = members, done, 0
+
+    def __call__(self, count: int) -> None:
+        before, self._scores = self._scores // self._members, self._scores + count
+        self._done(self._scores // self._members - before)
+
+
+def _warn_caller(message: str) -> None:
+    """Warn at the line outside this file that called, each time: Python itself shows a repeated warning once a process."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
 
 
 def _made_of(arguments: dict[str, Any]) -> BleurtScorer:

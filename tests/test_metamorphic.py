@@ -68,7 +68,7 @@ def test_the_batch_changes_nothing(tokens, pairs, expected):
 
 def test_padding_changes_nothing(scorer, pairs, expected, monkeypatch):
     plain = PlainForward(scorer.model, scorer.tokenizer.pad_token_id)
-    monkeypatch.setattr(scorer._pairs, "_forward", lambda: plain)
+    monkeypatch.setattr(scorer.members[0], "forward", lambda: plain)
     assert gap(scorer.score(**pairs), expected) < EXACT
 
 

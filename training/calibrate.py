@@ -74,8 +74,7 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
         str(Path(checkpoint).resolve())
     )  # the folder itself, be it named as an embedded checkpoint is
     rows = rating_records(str(ratings), (*scorer.layout.inputs, "score"))
-    texts: dict[str, Any] = {f"{role}s": [row[role] for row in rows] for role in scorer.layout.inputs}
-    scores = scorer.score(**texts)
+    scores = scorer.score_rows(rows)
     source = {**fingerprint([str(ratings)])[0], "ratings": len(rows)}
     calibration = fit(np.array(scores), np.array([row["score"] for row in rows], float), source)
     config = json.loads(config_file.read_text(encoding="utf-8"))

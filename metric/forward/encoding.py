@@ -20,7 +20,7 @@ class Encoded(NamedTuple):
 
 
 def truncated_lengths(lengths: Sequence[int], room: int) -> list[int]:
-    """Say how many tokens of each text remain when they share `room` tokens.
+    """Return how many tokens of each text remain when they share `room` tokens.
 
     The official loop takes the last token of the longest text until all fit; among equally long ones, of the last
     (so of the candidate before the reference). This is its closed form: the long texts end at one common level, and
@@ -61,7 +61,8 @@ class PairEncoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
         self.tokenizer = tokenizer
         self.layout = layout
-        # BERT's pooled token opens the input and its separator closes each text; RoBERTa names them bos and eos.
+        self._room = layout.max_length - layout.special_tokens
+        # BERT's pooled token opens the input and its separator closes each text; RoBERTa calls them bos and eos.
         self._first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
         self._separator = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
         if self._first is None or self._separator is None:
@@ -70,6 +71,12 @@ class PairEncoder:
             )
         # The text order in which ties are broken, whatever the order of the input: the candidate gives way first.
         self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
+
+    def encode_all(self, items: Iterable[Sequence[str]]) -> list[Encoded]:
+        """Turn the texts of pairs (or triples), in the layout's order, into the model's inputs."""
+        items = list(items)
+        tokens = self.tokenize(text for item in items for text in item)
+        return [self.encode([tokens[text] for text in item]) for item in items]
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, list[int]]:
         """Tokenise each different text once.
@@ -102,8 +109,7 @@ class PairEncoder:
         Returns:
             the model's input, at most `layout.max_length` tokens long.
         """
-        room = self.layout.max_length - self.layout.special_tokens
-        in_tie_order = truncated_lengths([len(texts[i]) for i in self._tie_order], room)
+        in_tie_order = truncated_lengths([len(texts[i]) for i in self._tie_order], self._room)
         kept = dict(zip(self._tie_order, in_tie_order, strict=True))
         ids, segments = [self._first], [0]
         for i, tokens in enumerate(texts):

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from bleurt_repro.metric.files.writing import naming_what_fails, put
 from bleurt_repro.metric.forward.encoding import Encoded
+from bleurt_repro.metric.install import install_hint
 from bleurt_repro.metric.loading.checksums import check_sums, write_checksums
 from bleurt_repro.metric.options import cache_folder
 
@@ -91,9 +92,7 @@ def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
     """
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
-        raise ValueError(
-            f"backend {backend} needs {', '.join(missing)}: install them with `pip install 'bleurt-repro[onnx]'`"
-        )
+        raise ValueError(f"backend {backend} needs {', '.join(missing)}: install them with {install_hint('onnx')}")
     folder = cache_folder() / "onnx" / f"{content}-{GRAPH_VERSION}"
     for name in ("onnx", "onnx-int8") if backend == "onnx-int8" else ("onnx",):
         if not _is_whole(folder / name, FILES[name]):

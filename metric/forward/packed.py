@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
 
 def can_pack(model: PreTrainedModel) -> bool:
-    """Say whether this forward pass gives what the model's own would: a plain BERT or RemBERT encoder on a CPU."""
+    """Return whether this forward pass computes what the model's own would: a plain BERT or RemBERT encoder on a CPU."""
     config = model.config
     return (
         type(model).__name__ in ENCODERS
@@ -52,6 +52,18 @@ def can_pack(model: PreTrainedModel) -> bool:
         and not config.is_decoder
         and not config.add_cross_attention
     )
+
+
+def packed_forward(model: PreTrainedModel, before: PackedForward | None = None) -> PackedForward | None:
+    """Return the packed forward pass of a model in evaluation mode, or None where it has none.
+
+    Args:
+        model: of a checkpoint.
+        before: what was returned the last time; it is kept as long as the model's weights are the same.
+    """
+    if model.training or not can_pack(model):
+        return None
+    return before if before is not None and before.is_current(model) else PackedForward(model)
 
 
 class PackedForward:
@@ -76,7 +88,7 @@ class PackedForward:
         self._weights = _versions(model)
 
     def is_current(self, model: PreTrainedModel) -> bool:
-        """Say whether the weights of `model` are still those that were read (writes to `weight.data` are not seen)."""
+        """Return whether the weights of `model` are still those that were read (writes to `weight.data` are not noticed)."""
         return self._weights == _versions(model)
 
     def __call__(self, pairs: Sequence[Encoded]) -> Tensor:
@@ -120,7 +132,7 @@ class PackedForward:
         return scores[:pairs] if more_pairs else scores
 
     def _embed(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
-        """The sum of the three embeddings, normalised; (tokens, hidden)."""
+        """Return the sum of the three embeddings, normalised; (tokens, hidden)."""
         own = self._embeddings
         hidden = own.word_embeddings(ids) + own.token_type_embeddings(segments)
         positions = own.position_embeddings.weight
@@ -142,7 +154,7 @@ class _Block:
         self.norm = layer.output.LayerNorm
 
     def after_attention(self, attended: Tensor, hidden: Tensor) -> Tensor:
-        """Both residual branches and their normalisation, post-LN; (rows, hidden)."""
+        """Return both residual branches and their normalisation, post-LN; (rows, hidden)."""
         hidden = self.attention_norm(self.attention_output(attended).add_(hidden))
         return self.norm(self.down(self.up(hidden)).add_(hidden))
 
@@ -210,7 +222,7 @@ def few_sizes(count: int) -> int:
 
 
 def _lays_out(dtype: torch.dtype) -> bool:
-    """Whether oneDNN is there and multiplies this type on this processor."""
+    """Return whether oneDNN is available and multiplies this type on this processor."""
     operations = torch.ops.mkldnn
     if not torch.backends.mkldnn.is_available() or not hasattr(operations, "_linear_pointwise"):
         return False
@@ -218,12 +230,12 @@ def _lays_out(dtype: torch.dtype) -> bool:
 
 
 def _versions(model: PreTrainedModel) -> list[tuple[int, int]]:
-    """Where each weight lies and how often it was written to."""
+    """Return where each weight is in memory and how often it was written to."""
     return [(weight.data_ptr(), weight._version) for weight in model.parameters()]
 
 
 def _product(modules: list[nn.Linear], laid_out: bool, activation: str | None = None) -> Callable[[Tensor], Tensor]:
-    """Give the linear map of one or several modules side by side, with the GELU after it if one is named.
+    """Return the linear map of one or several modules side by side, with the GELU after it if one is named.
 
     Args:
         modules: linear layers that read the same input.

@@ -1,8 +1,7 @@
 """From texts to scores in bulk: each different pair once, in windows, tokenised beside the computation.
 
-Tell a lack of memory, by whichever name a library gives it, from other errors.
-
-Batches of about equal length under a token budget, so that little is computed on padding.
+Batches hold pairs of about equal length within a budget of tokens, so that little is computed on padding; where memory
+runs short, they are halved until they fit.
 """
 
 from __future__ import annotations
@@ -13,15 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from bleurt_repro.metric.forward.encoding import Encoded, PairEncoder
+from bleurt_repro.metric.inputs import Item
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedModel
 
-    from bleurt_repro.metric.forward.encoding import Encoded
+    from bleurt_repro.metric.forward.packed import PackedForward
     from bleurt_repro.metric.forward.score_cache import ScoreCache
+    from bleurt_repro.metric.loading.find import Checkpoint
+    from bleurt_repro.metric.options import Computing
 
+Forward = Callable[[Sequence[Encoded]], "Tensor"]
+# Pairs that are tokenised and sorted by length together: enough that neighbours are of one length, few enough that
+# their tokens take some tens of megabytes.
+WINDOW = 8192
 # Of torch's CPU allocator, of CUDA where it is no OutOfMemoryError (pinned memory), of oneDNN and of ONNX Runtime.
-MESSAGES = (
+MEMORY_MESSAGES = (
     "can't allocate memory",
     "not enough memory",
     "out of memory",
@@ -31,61 +38,6 @@ MESSAGES = (
 )
 
 
-def is_lack_of_memory(error: BaseException) -> bool:
-    """Tell whether an error says that memory ran short."""
-    import torch
-
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, Exception) and any(message in str(error).lower() for message in MESSAGES)
-
-
-def scored_if_it_fits(forward: Callable[[Sequence[Encoded]], Tensor], batch: Sequence[Encoded]) -> Tensor | None:
-    """Score a batch, or give None if memory does not suffice for it; what was taken for it is then free again.
-
-    Args:
-        forward: gives (pairs,) scores.
-        batch: the model's inputs.
-    """
-    import torch
-
-    try:
-        return forward(batch)
-    except Exception as error:
-        if not is_lack_of_memory(error):
-            raise
-    # Only here, for within the handler the error holds on to the tensors of what failed.
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return None
-
-
-def batches_by_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Group items of similar length so that each padded batch stays within a budget.
-
-    Args:
-        lengths: tokens of each item.
-        batch_tokens: most tokens of a batch, padding included; an item longer than that gets a batch of its own.
-
-    Returns:
-        indices of the items of each batch, the longest items first (memory runs short at once or not at all).
-    """
-    batches: list[list[int]] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
-            batches[-1].append(i)
-        else:
-            batches.append([i])
-    return batches
-
-
-Item = tuple[str, ...]
-Forward = Callable[[Sequence[Encoded]], "Tensor"]
-# Pairs that are tokenised and sorted by length together: enough that neighbours are of one length, few enough that
-# their tokens take some tens of megabytes.
-WINDOW = 8192
-
-
 class Scored(NamedTuple):
     """A pair's score, and whether the pair was longer than the checkpoint reads."""
 
@@ -93,12 +45,46 @@ class Scored(NamedTuple):
     truncated: bool
 
 
+class ModelForward:
+    """Chooses the forward pass of a model: the fast one where it computes what the model's own does, else the model's own.
+
+    Args:
+        model: of a checkpoint.
+        padding_id: the token that fills the ends of the shorter pairs.
+        content: the checkpoint's content hash, by which graphs are cached.
+        backend: one of `options.BACKENDS`.
+    """
+
+    def __init__(self, model: PreTrainedModel, padding_id: int | None, content: str, backend: str) -> None:
+        self.model = model
+        self._padding_id, self._content, self._backend = padding_id, content, backend
+        self._packed: PackedForward | None = None
+        self._graph: Forward | None = None
+
+    def __call__(self) -> Forward:
+        """Return the function that scores a batch of inputs; (pairs,) float32."""
+        from bleurt_repro.metric.forward.packed import packed_forward
+        from bleurt_repro.metric.forward.plain import PlainForward
+
+        if self._backend != "torch":
+            return self._onnx()
+        self._packed = packed_forward(self.model, self._packed)
+        return self._packed or PlainForward(self.model, self._padding_id)
+
+    def _onnx(self) -> Forward:
+        from bleurt_repro.metric.forward.onnx import OnnxForward, exported
+
+        if self._graph is None:
+            self._graph = OnnxForward(exported(self.model, self._content, self._backend))
+        return self._graph
+
+
 class PairScorer:
-    """Scores the texts of pairs.
+    """Scores the texts of pairs with one model.
 
     Args:
         encoder: makes the model's inputs.
-        forward: gives, at each call to `score`, the function that scores a batch of inputs; (pairs,) float32.
+        forward: returns, at each call to `score`, the function that scores a batch of inputs; (pairs,) float32.
         batch_tokens: most tokens of a batch, padding included.
         cache: scores of earlier runs.
     """
@@ -110,9 +96,15 @@ class PairScorer:
         batch_tokens: int,
         cache: ScoreCache | None = None,
     ) -> None:
-        self.encoder, self.cache = encoder, cache
-        self._forward, self._batch_tokens = forward, batch_tokens
+        self.encoder, self.forward, self.batch_tokens, self.cache = encoder, forward, batch_tokens, cache
         self._ran_short = False
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, computing: Computing, cache: ScoreCache | None = None) -> PairScorer:
+        """Make the scorer of an opened checkpoint, whose model goes to the device that is asked for."""
+        model = checkpoint.model.to(computing.device)  # type: ignore[arg-type]  # its decorator hides the signature
+        forward = ModelForward(model, checkpoint.tokenizer.pad_token_id, checkpoint.content, computing.backend)
+        return cls(PairEncoder(checkpoint.tokenizer, checkpoint.layout), forward, computing.batch_tokens, cache)
 
     def score(self, items: Sequence[Item], done: Callable[[int], object] = lambda count: None) -> list[Scored]:
         """Score each different item once.
@@ -144,25 +136,21 @@ class PairScorer:
         windows = [items[start : start + WINDOW] for start in range(0, len(items), WINDOW)]
         if not windows:
             return
-        forward = self._forward()
+        forward = self.forward()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokenize") as thread:
-            upcoming = thread.submit(self._encode, windows[0])
+            upcoming = thread.submit(self.encoder.encode_all, windows[0])
             for number, window in enumerate(windows, start=1):
                 encoded = upcoming.result()
                 if number < len(windows):
-                    upcoming = thread.submit(self._encode, windows[number])
+                    upcoming = thread.submit(self.encoder.encode_all, windows[number])
                 yield window, self._score_encoded(forward, window, encoded, done)
-
-    def _encode(self, items: list[Item]) -> list[Encoded]:
-        tokens = self.encoder.tokenize(text for item in items for text in item)
-        return [self.encoder.encode([tokens[text] for text in item]) for item in items]
 
     def _score_encoded(
         self, forward: Forward, items: list[Item], encoded: list[Encoded], done: Callable[[list[Item]], object]
     ) -> list[Scored]:
         import torch
 
-        waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self._batch_tokens)[::-1]
+        waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self.batch_tokens)[::-1]
         order: list[int] = []
         computed = []  # kept on the device until the end, so that a GPU is never waited for in between
         with torch.inference_mode():
@@ -180,7 +168,7 @@ class PairScorer:
         return [Scored(scores[i], pair.truncated) for i, pair in enumerate(encoded)]
 
     def _halved(self, waiting: list[list[int]], encoded: list[Encoded]) -> list[list[int]]:
-        """Halve the budget, from now on, and share what waits into batches of it; the longest pairs stay at the end.
+        """Halve the budget, from now on, and divide what waits into batches of it; the longest pairs stay at the end.
 
         Raises:
             MemoryError: if the batch that did not fit, the last, is a single pair.
@@ -192,7 +180,7 @@ class PairScorer:
                 f"one pair of {longest} tokens does not fit into memory: free some, or take another device"
             )
         # Never above half of what failed, or a budget far beyond it would be halved for long.
-        self._batch_tokens = max(1, min(self._batch_tokens, len(failed) * longest) // 2)
+        self.batch_tokens = max(1, min(self.batch_tokens, len(failed) * longest) // 2)
         if not self._ran_short:
             self._ran_short = True
             warnings.warn(
@@ -201,5 +189,53 @@ class PairScorer:
                 stacklevel=2,
             )
         rest = [i for batch in reversed(waiting) for i in batch]  # the longest first
-        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self._batch_tokens)
+        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self.batch_tokens)
         return [[rest[place] for place in batch] for batch in batches][::-1]
+
+
+def batches_by_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Group items of similar length so that each padded batch stays within a budget.
+
+    Args:
+        lengths: tokens of each item.
+        batch_tokens: most tokens of a batch, padding included; an item longer than that gets a batch of its own.
+
+    Returns:
+        indices of the items of each batch, the longest items first (memory runs short at once or not at all).
+    """
+    batches: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
+            batches[-1].append(i)
+        else:
+            batches.append([i])
+    return batches
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Return whether an error means that memory ran short, by whichever name a library gives it."""
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, Exception) and any(message in str(error).lower() for message in MEMORY_MESSAGES)
+
+
+def scored_if_it_fits(forward: Callable[[Sequence[Encoded]], Tensor], batch: Sequence[Encoded]) -> Tensor | None:
+    """Score a batch, or return None if memory does not suffice for it; what was taken for it is then free again.
+
+    Args:
+        forward: returns (pairs,) scores.
+        batch: the model's inputs.
+    """
+    import torch
+
+    try:
+        return forward(batch)
+    except Exception as error:
+        if not is_lack_of_memory(error):
+            raise
+    # Only here, for within the handler the error holds on to the tensors of what failed.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None

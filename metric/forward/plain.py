@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bleurt_repro.metric.forward.encoding import Encoded
+from bleurt_repro.metric.layout import readable_positions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -30,7 +31,7 @@ class PlainForward:
         self._padding_id = padding_id or 0
         self._on_gpu = model.device.type == "cuda"
         self._reads_segments = getattr(model.config, "type_vocab_size", 0) > 1
-        self._most_positions = getattr(model.config, "max_position_embeddings", None)
+        self._most_positions = readable_positions(model.config)
 
     def __call__(self, pairs: Sequence[Encoded]) -> Tensor:
         """Score pairs; nothing here waits for a GPU.
@@ -49,7 +50,7 @@ class PlainForward:
         return self._model(**inputs).logits[:, 0].float()
 
     def _padded(self, pairs: Sequence[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
-        """Token ids, attention mask and segment ids; (pairs, longest) each."""
+        """Return token ids, attention mask and segment ids; (pairs, longest) each."""
         longest = padded_length(max(len(pair.ids) for pair in pairs), self._on_gpu, self._most_positions)
         ids = torch.full((len(pairs), longest), self._padding_id)
         mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
@@ -62,7 +63,7 @@ class PlainForward:
 
 
 def padded_length(longest: int, on_gpu: bool, most: int | None = None) -> int:
-    """Say how long a batch is made.
+    """Return how long a batch is made.
 
     Args:
         longest: tokens of its longest pair.

@@ -1,23 +1,93 @@
-"""A checkpoint's own record of its files' hashes: what was damaged on a disk or on its way is not scored with."""
+"""Hashes of a checkpoint's files: the one that names it in the signature, and those it records to be checked when opened."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from bleurt_repro.metric.files.writing import write_text
-from bleurt_repro.metric.signature import SCORING_FILES, file_hash
 
 CHECKSUMS_FILE = "checksums.json"
+HASH_DIGITS = 12
 # Settings may be edited by hand, and `calibrate` adds to them: a change of theirs shows in the signature.
-SETTINGS = ("config.json", "ensemble.json")
+SETTINGS = ("config.json", "ensemble.json")  # the latter names its members' hashes
+# A checkpoint's configuration, weights and tokenizer; results, logs and cards beside them do not count.
+SCORING_FILES = (
+    *SETTINGS,
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer*",
+    "vocab*",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "*.model",
+)
+PIECE = 1 << 20  # bytes read at once
+
+
+class FileHashes:
+    """Hashes of files, each of which is read once, however often its hashes are asked for.
+
+    It lives as long as one checkpoint is being opened: a file that changes later is read again by the next one.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[str, str]] = {}
+
+    def sha256(self, path: Path) -> str:
+        """Return the SHA-256 of a file as hexadecimal digits."""
+        return self._both(path)[0]
+
+    def git(self, path: Path) -> str:
+        """Return the hash that git names a file's content by, a SHA-1, as hexadecimal digits."""
+        return self._both(path)[1]
+
+    def _both(self, path: Path) -> tuple[str, str]:
+        place = path.resolve()
+        if place not in self._known:
+            sha256 = hashlib.sha256()
+            git = hashlib.sha1(b"blob %d\0" % place.stat().st_size, usedforsecurity=False)
+            with place.open("rb") as file:
+                while piece := file.read(PIECE):
+                    sha256.update(piece)
+                    git.update(piece)
+            self._known[place] = sha256.hexdigest(), git.hexdigest()
+        return self._known[place]
+
+
+def file_hash(path: Path) -> bytes:
+    """Return the SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.digest()
+
+
+def content_hash(folder: Path, hashes: FileHashes | None = None) -> str:
+    """Hash what decides a checkpoint's scores: its configuration, weights and tokenizer.
+
+    Args:
+        folder: a checkpoint's folder; only `SCORING_FILES` count.
+        hashes: those already known of its files.
+
+    Returns:
+        the first 12 hexadecimal digits of a SHA-256.
+    """
+    hashes = hashes or FileHashes()
+    digest = hashlib.sha256()
+    for path in _matching(folder, SCORING_FILES):
+        digest.update(path.name.encode())
+        digest.update(bytes.fromhex(hashes.sha256(path)))
+    return digest.hexdigest()[:HASH_DIGITS]
 
 
 def scoring_files(folder: Path) -> list[Path]:
     """List the weights and the tokenizer's files of a checkpoint's folder, by name."""
-    patterns = [pattern for pattern in SCORING_FILES if pattern not in SETTINGS]
-    return sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()})
+    return _matching(folder, [pattern for pattern in SCORING_FILES if pattern not in SETTINGS])
 
 
 def write_checksums(folder: Path, files: Sequence[Path] | None = None) -> None:
@@ -25,33 +95,48 @@ def write_checksums(folder: Path, files: Sequence[Path] | None = None) -> None:
 
     Args:
         folder: a checkpoint's.
-        files: wherever they lie yet; by default the weights and the tokenizer's files in the folder.
+        files: wherever they are now; by default the weights and the tokenizer's files in the folder.
     """
     listed = scoring_files(folder) if files is None else files
     sums = {path.name: file_hash(path).hex() for path in listed}
     write_text(folder / CHECKSUMS_FILE, json.dumps({"sha256": sums}, indent=2) + "\n")
 
 
-def check_sums(folder: Path) -> None:
+def checked_content(folder: Path, hashes: FileHashes) -> str:
+    """Return the content hash of a folder whose files are those of its checksums.json; errors as of `check_sums`."""
+    check_sums(folder, hashes)
+    return content_hash(folder, hashes)
+
+
+def check_sums(folder: Path, hashes: FileHashes | None = None) -> None:
     """Compare a folder's files with its checksums.json, if it has one.
+
+    Args:
+        folder: a checkpoint's.
+        hashes: those already known of its files.
 
     Raises:
         ValueError: naming the first file that is missing or differs, and what to do.
     """
-    path = folder / CHECKSUMS_FILE
+    path, hashes = folder / CHECKSUMS_FILE, hashes or FileHashes()
     if not path.is_file():
         return
     try:
         sums = dict(json.loads(path.read_text(encoding="utf-8"))["sha256"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} cannot be read ({error}): fetch or make the checkpoint again, or remove it"
         ) from error
     for name, expected in sums.items():
         file = folder / Path(name).name
-        if not file.is_file() or file_hash(file).hex() != expected:
+        if not file.is_file() or hashes.sha256(file) != expected:
             state = "differs from its SHA-256 in" if file.is_file() else "is missing, and listed in"
             raise ValueError(
                 f"{name} {state} {CHECKSUMS_FILE}: it was damaged or changed, and is not used; fetch or make the "
                 f"checkpoint again, or remove {path} if the change is yours"
             )
+
+
+def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """List the files of a folder, sorted, that fit one of the patterns."""
+    return sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()})

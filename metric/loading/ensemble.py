@@ -1,6 +1,6 @@
 """Ensembles: a checkpoint that is a weighted list of checkpoints (RoBLEURT, section 2.1.1), kept as one ensemble.json.
 
-Its score is the weighted mean of its members' standardised scores; how far the members lie apart says how sure it is.
+Its score is the weighted mean of its members' standardised scores; their standard deviation shows how much they disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bleurt_repro.metric.layout import ROLES, Layout
-from bleurt_repro.metric.signature import content_hash
 
 ENSEMBLE_FILE = "ensemble.json"
 
@@ -56,7 +55,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """What ensemble.json says.
+    """The content of ensemble.json.
 
     Attributes:
         members: at least two.
@@ -73,12 +72,12 @@ class Ensemble:
             raise ValueError(f"the weights of an ensemble's members must add up to 1, found {total:g}")
 
     def to_json(self) -> dict[str, Any]:
-        """Give what is written to ensemble.json."""
+        """Return what is written to ensemble.json."""
         return asdict(self)
 
 
 def is_ensemble(folder: Path) -> bool:
-    """Say whether a checkpoint's folder holds an ensemble."""
+    """Return whether a checkpoint's folder holds an ensemble."""
     return (folder / ENSEMBLE_FILE).is_file()
 
 
@@ -86,7 +85,7 @@ def read_ensemble(folder: Path) -> Ensemble:
     """Read an ensemble's file.
 
     Raises:
-        ValueError: naming the file, if it does not say what it must.
+        ValueError: naming the file, if it is malformed.
     """
     path = folder / ENSEMBLE_FILE
     try:
@@ -97,33 +96,8 @@ def read_ensemble(folder: Path) -> Ensemble:
         raise ValueError(f"{path} is no ensemble ({error}): `bleurt-repro ensemble` writes one") from error
 
 
-def member_folder(folder: Path, member: Member) -> Path:
-    """Find a member's folder: beside ensemble.json, embedded, or on the Hub.
-
-    Raises:
-        ValueError: if it is not there, is an ensemble itself, or is not the checkpoint that the ensemble was made of.
-    """
-    from bleurt_repro.metric.loading.find import find_checkpoint
-
-    local = folder / member.checkpoint
-    try:
-        found = local if local.is_dir() else find_checkpoint(member.address)
-    except ValueError as error:
-        raise ValueError(f"ensemble {folder} lacks its member {member.address}: {error}") from error
-    if is_ensemble(found):
-        raise ValueError(
-            f"member {member.address} of ensemble {folder} is an ensemble: members are single checkpoints"
-        )
-    if (content := content_hash(found)) != member.hash:
-        raise ValueError(
-            f"member {member.address} of ensemble {folder} has hash {content}, but the ensemble was made of "
-            f"{member.hash}: put that back, or make the ensemble again"
-        )
-    return found
-
-
 def common_layout(layouts: dict[str, Layout], mixed: bool) -> Layout:
-    """Give the layout of an ensemble: its members', or all texts that any of them reads.
+    """Return the layout of an ensemble: its members', or all texts that any of them reads.
 
     Args:
         layouts: of the members by name.

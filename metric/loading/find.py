@@ -1,7 +1,7 @@
 """Open a checkpoint by one argument: an embedded or official name, a local folder, or a Hub id (org/name@revision).
 
 A checkpoint is a folder that plain `transformers` opens: a one-label sequence classifier in safetensors and a
-tokenizer. Nothing is unpickled and no code of a checkpoint is run.
+tokenizer; or an ensemble of such folders. Nothing is unpickled and no code of a checkpoint is run.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.convert.bleurt_pytorch import SAFE_REVISION, is_bleurt_pytorch, load_bleurt_pytorch
+from bleurt_repro.metric.convert.bleurt_pytorch import MODEL_TYPE, SAFE_REVISION, load_bleurt_pytorch
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.loading.checksums import check_sums
-from bleurt_repro.metric.loading.ensemble import is_ensemble
+from bleurt_repro.metric.loading.checksums import FileHashes, checked_content, content_hash
+from bleurt_repro.metric.loading.ensemble import Ensemble, Member, common_layout, is_ensemble, read_ensemble
 from bleurt_repro.metric.loading.hub import HUB_FILES, HUB_ID, download
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
 from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
@@ -45,14 +45,15 @@ NEEDS = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded checkpoint.
+    """An opened model.
 
     Attributes:
         name: what to call it: the embedded name, the Hub id, or the folder's own name.
-        folder: where its files lie.
+        folder: its files.
         model: the `transformers` sequence classifier, in evaluation mode.
         tokenizer: its tokenizer.
         layout: what it reads.
+        content: its content hash.
     """
 
     name: str
@@ -60,6 +61,25 @@ class Checkpoint:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     layout: Layout
+    content: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What `BleurtScorer` scores with: one model, or several that are an ensemble.
+
+    Attributes:
+        name, folder, layout, content: as of a `Checkpoint`; of an ensemble, its own.
+        models: at least one.
+        ensemble: how the models' scores are put together; None of a single model.
+    """
+
+    name: str
+    folder: Path
+    layout: Layout
+    content: str
+    models: tuple[Checkpoint, ...]
+    ensemble: Ensemble | None = None
 
 
 def embedded_names() -> list[str]:
@@ -67,12 +87,19 @@ def embedded_names() -> list[str]:
     return sorted(folder.name for folder in EMBEDDED_FOLDER.glob("*") if (folder / "config.json").is_file())
 
 
-def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
+def known_name(name: str) -> str:
+    """Return the embedded or official name that differs from `name` in upper and lower case only, else `name`."""
+    known = {known.lower(): known for known in (*OFFICIAL_CHECKPOINTS, *embedded_names())}
+    return name if Path(name).expanduser().exists() else known.get(name.lower(), name)
+
+
+def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES, hashes: FileHashes | None = None) -> Path:
     """Find a checkpoint's folder, fetching it from the Hub if it is named by a Hub id or an official name.
 
     Args:
         name: an embedded name, a local folder, an official name, or "org/name" with an optional "@revision".
         files: patterns of what to fetch from the Hub.
+        hashes: takes up the hashes of what is fetched, which is checked by them.
 
     Raises:
         TypeError: if the name is no string or path.
@@ -80,6 +107,7 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     """
     if not isinstance(name, str | Path):
         raise TypeError(f"checkpoint must be a name or a path, found {type(name).__name__}")
+    name = known_name(name) if isinstance(name, str) else name
     folder = Path(name).expanduser()
     if name in embedded_names():
         if folder.is_dir() and not folder.samefile(EMBEDDED_FOLDER / name):
@@ -90,34 +118,81 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES) -> Path:
     if folder.is_file():
         raise ValueError(f"checkpoint {name} is a file: {NEEDS}")
     if name in OFFICIAL_CHECKPOINTS:
-        return _official(str(name), files)
+        return _official(str(name), files, hashes)
     # A relative path of one level and a Hub id look alike: the folder, if it exists, was taken above.
     if isinstance(name, str) and HUB_ID.fullmatch(name) and not name.startswith("."):
-        return download(name, files)
+        return download(name, files, hashes=hashes)
     raise ValueError(
         f"unknown checkpoint {str(name)!r}: known names are {', '.join((*embedded_names(), *OFFICIAL_CHECKPOINTS))}; "
-        "a local folder or a Hub id such as org/name or org/name@revision will do too"
+        "a local folder or a Hub id such as org/name or org/name@revision is valid too"
     )
 
 
-@cache  # opening a checkpoint asks for its folder more than once
+@cache  # a checkpoint's folder may be looked for more than once
 def _warn_of_namesake(name: str, folder: Path) -> None:
     warnings.warn(f"checkpoint {name} is the embedded one, not {folder}: for that give ./{name}", stacklevel=3)
 
 
-def _official(name: str, files: Sequence[str]) -> Path:
-    """Fetch an official checkpoint's public copy, or say how to come by the official archive."""
+def _official(name: str, files: Sequence[str], hashes: FileHashes | None) -> Path:
+    """Fetch an official checkpoint's public copy, or tell the user how to obtain the official archive."""
     official = OFFICIAL_CHECKPOINTS[name]
     if official.hub is None:
         raise ValueError(f"checkpoint {name} has no safe copy on the Hub: {official.how_to_get}")
     try:
-        return download(official.hub, files)
+        return download(official.hub, files, hashes=hashes)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}; otherwise {official.how_to_get}") from error
 
 
+def open_checkpoint(name: str, dtype: torch.dtype | None = None) -> Opened:
+    """Open a checkpoint or the members of an ensemble; each file is read once to be hashed.
+
+    Args:
+        name: as for `find_checkpoint`.
+        dtype: arithmetic of the models; float32 by default, whatever the weights were stored in.
+
+    Raises:
+        ValueError: if the folder is no scorer and no ensemble, saying what is wrong and what is needed.
+    """
+    hashes = FileHashes()
+    folder = find_checkpoint(name, hashes=hashes)
+    if not is_ensemble(folder):
+        model = _load(name, folder, dtype, hashes)
+        return Opened(model.name, folder, model.layout, model.content, (model,))
+    ensemble = read_ensemble(folder)
+    folders = [_member_folder(folder, member, hashes) for member in ensemble.members]
+    models = tuple(_load(str(found), found, dtype, hashes) for found in folders)
+    names = (member.address for member in ensemble.members)
+    layouts = dict(zip(names, (model.layout for model in models), strict=True))
+    layout = common_layout(layouts, ensemble.mixed_layouts)
+    return Opened(_shown(name, folder), folder, layout, content_hash(folder, hashes), models, ensemble)
+
+
+def _member_folder(folder: Path, member: Member, hashes: FileHashes) -> Path:
+    """Find a member's folder: beside ensemble.json, embedded, or on the Hub.
+
+    Raises:
+        ValueError: if it is not there, is an ensemble itself, or is not the checkpoint that the ensemble was made of.
+    """
+    local = folder / member.checkpoint
+    try:
+        found = local if local.is_dir() else find_checkpoint(member.address, hashes=hashes)
+    except ValueError as error:
+        raise ValueError(f"ensemble {folder} lacks its member {member.address}: {error}") from error
+    if is_ensemble(found):
+        raise ValueError(
+            f"member {member.address} of ensemble {folder} is an ensemble: members are single checkpoints"
+        )
+    if (content := content_hash(found, hashes)) != member.hash:
+        raise ValueError(
+            f"member {member.address} of ensemble {folder} has hash {content}, but the ensemble was made of "
+            f"{member.hash}: put that back, or make the ensemble again"
+        )
+    return found
+
+
 def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
-    """Load a checkpoint's model and tokenizer, and make sure that it can score.
+    """Load a single checkpoint's model and tokenizer, and make sure that it can score.
 
     Args:
         name: as for `find_checkpoint`.
@@ -126,38 +201,35 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
     Raises:
         ValueError: if the folder is no scorer, saying what is wrong and what is needed.
     """
-    folder = find_checkpoint(name)
-    _check_files(name, folder)
-    model, tokenizer = _open(name, folder, dtype)
+    hashes = FileHashes()
+    folder = find_checkpoint(name, hashes=hashes)
+    if is_ensemble(folder):
+        raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
+    return _load(name, folder, dtype, hashes)
+
+
+def _load(name: str, folder: Path, dtype: torch.dtype | None, hashes: FileHashes) -> Checkpoint:
+    config = _read_config(name, folder)
+    _check_files(name, folder, config)
+    model, tokenizer = _open(name, folder, config, dtype)
     if len(tokenizer) > model.config.vocab_size:
         raise ValueError(
             f"checkpoint {name}: the tokenizer knows {len(tokenizer)} tokens but the model has {model.config.vocab_size}"
         )
     try:
-        check_sums(folder)
+        content = checked_content(folder, hashes)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}") from error
-    # Of a local folder only its name: where it lies says nothing about its scores, and its hash says all.
-    shown = folder.resolve().name if Path(name).expanduser().is_dir() else str(name)
-    return Checkpoint(shown, folder, model.eval(), tokenizer, Layout.from_config(model.config))
+    layout = Layout.from_config(model.config)
+    return Checkpoint(_shown(name, folder), folder, model.eval(), tokenizer, layout, content)
 
 
-def _open(name: str, folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    import torch
-
-    official = None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(name)
-    if official is None and not is_bleurt_pytorch(folder):
-        return _load_model(name, folder, dtype or torch.float32), _load_tokenizer(name, folder)
-    try:
-        return load_bleurt_pytorch(folder, dtype, official.max_length if official else None)
-    except ValueError as error:
-        raise ValueError(f"checkpoint {name} cannot be opened: {error}") from error
+def _shown(name: str, folder: Path) -> str:
+    """Return what to call a checkpoint; of a local folder only its name, for its hash says all that matters."""
+    return folder.resolve().name if Path(name).expanduser().is_dir() else known_name(str(name))
 
 
-def _check_files(name: str, folder: Path) -> None:
-    """Refuse early, from what lies in the folder, with the reason."""
-    if is_ensemble(folder):
-        raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
+def _read_config(name: str, folder: Path) -> dict[str, Any]:
     if (folder / "bleurt_config.json").is_file() and not (folder / "config.json").is_file():
         raise ValueError(
             f"checkpoint {name} is an official TensorFlow checkpoint: convert it once, with "
@@ -171,29 +243,48 @@ def _check_files(name: str, folder: Path) -> None:
         raise ValueError(f"checkpoint {name}: config.json cannot be read ({error})") from error
     if not isinstance(config, dict) or "model_type" not in config:
         raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
+    return config
+
+
+def _check_files(name: str, folder: Path, config: dict[str, Any]) -> None:
+    """Refuse early, by the files of the folder, with the reason."""
     if not any(folder.glob("*.safetensors")):
         pickled = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
         found = f"only {pickled[0]}, a pickle, which is never opened" if pickled else "no weights in safetensors"
-        if is_bleurt_pytorch(folder):
+        if config["model_type"] == MODEL_TYPE:
             found += f" ({SAFE_REVISION})"
         raise ValueError(f"checkpoint {name} has {found}: {NEEDS}")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
 
 
+def _open(
+    name: str, folder: Path, config: dict[str, Any], dtype: torch.dtype | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    import torch
+
+    official = None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(known_name(str(name)))
+    if official is None and config["model_type"] != MODEL_TYPE:
+        with quiet_transformers():
+            return _load_model(name, folder, dtype or torch.float32), _load_tokenizer(name, folder)
+    try:
+        return load_bleurt_pytorch(folder, dtype, official.max_length if official else None)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name} cannot be opened: {error}") from error
+
+
 def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
     try:
-        with quiet_transformers():
-            model, report = AutoModelForSequenceClassification.from_pretrained(
-                folder,
-                dtype=dtype,
-                trust_remote_code=False,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-            )
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            dtype=dtype,
+            trust_remote_code=False,
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+        )
     except Exception as error:  # whatever a damaged file makes the reader raise, the user needs one sentence
         raise ValueError(f"checkpoint {name} cannot be opened ({first_line(error)}): {NEEDS}") from error
     if model.config.num_labels != 1:
@@ -213,8 +304,7 @@ def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     try:
-        with quiet_transformers():
-            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:
         raise ValueError(
             f"checkpoint {name}: its tokenizer cannot be opened ({first_line(error)}): {NEEDS}"

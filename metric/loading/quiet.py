@@ -1,4 +1,4 @@
-"""Keep a library's own talk off the terminal: what matters is checked and said by us."""
+"""Keep a library's own messages off the terminal, and shorten its errors: what matters is checked and reported here."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def quiet_transformers() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Give the first line of an error's text, cut to what fits into a sentence."""
+    """Return the first line of an error's text, cut to what fits into a sentence."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -147,7 +147,7 @@ BAD_INPUT = [
     ({"predictions": ["abc"], "references": "a"}, TypeError, "references must be a list of strings, found a single str"),
     ({"predictions": [None], "references": ["a"]}, TypeError, r"predictions\[0\] must be a string, found None"),
     ({"predictions": ["a", 2], "references": ["a", "b"]}, TypeError, r"predictions\[1\] must be a string, found int"),
-    ({"predictions": ["a", "b"], "references": ["a"]}, ValueError, r"predictions \(2\) and references \(1\)"),
+    ({"predictions": ["a", "b"], "references": ["a"]}, ValueError, "must be equally long, found 2 predictions, 1 references"),
     ({"predictions": ["a"], "references": [[]]}, ValueError, r"references\[0\] is empty"),
     ({"predictions": ["a"], "references": ["a"], "sources": ["s"]}, ValueError, "reads no sources"),
     ({"predictions": ["a"], "references": ["a"], "checkpoint": "unheard-of"}, ValueError, "unknown checkpoint"),
@@ -160,6 +160,15 @@ def test_bad_input_gets_one_clear_error_and_leaves_the_metric_usable(metric, exp
         metric.compute(**arguments)
     results = metric.compute(predictions=CANDIDATES, references=REFERENCES)
     assert results["scores"] == pytest.approx(expected.scores, abs=1e-6)
+
+
+def test_candidates_are_checked_once(metric, monkeypatch):
+    from bleurt_repro.metric import inputs
+
+    looks, check_list = [], inputs.check_list
+    monkeypatch.setattr(inputs, "check_list", lambda name, values: looks.append(name) or check_list(name, values))
+    metric.compute(predictions=["a cat", "a dog"], references=["a cat", "a dog"])
+    assert [name for name in looks if name != "references"] == ["predictions"]
 
 
 def test_an_unknown_argument_to_load_is_an_error():

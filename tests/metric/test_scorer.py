@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.signature import content_hash
+from bleurt_repro.metric.loading.checksums import content_hash
 
 WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
 
@@ -57,8 +57,8 @@ def test_permuted_inputs_give_permuted_scores(scorer, pairs):
 
 def test_equal_pairs_are_scored_once(scorer, monkeypatch):
     rows = []
-    forward = scorer._choose_forward()
-    monkeypatch.setattr(scorer._pairs, "_forward", lambda: lambda batch: rows.append(len(batch)) or forward(batch))
+    forward = scorer.members[0].forward()
+    monkeypatch.setattr(scorer.members[0], "forward", lambda: lambda batch: rows.append(len(batch)) or forward(batch))
     scores = scorer.score(references=["a cat", "a dog", "a cat"] * 5, candidates=["cat", "cat", "cat"] * 5)
     assert sum(rows) == 2
     assert scores[0] == scores[2] == scores[12] != scores[1]
@@ -134,7 +134,7 @@ def test_strange_text_is_scored(scorer, text):
 def test_special_tokens_in_text_are_text(scorer):
     scores = scorer.score(references=["cat [SEP] dog"] * 2, candidates=["cat [PAD]", "cat"])
     assert scores[0] != pytest.approx(scores[1], abs=1e-5)
-    assert scorer.tokenizer.sep_token_id not in scorer._pairs.encoder.tokenize(["cat [SEP] dog"])["cat [SEP] dog"]
+    assert scorer.tokenizer.sep_token_id not in scorer.members[0].encoder.tokenize(["cat [SEP] dog"])["cat [SEP] dog"]
 
 
 @pytest.mark.parametrize("convert", [list, tuple, iter, lambda texts: __import__("numpy").array(texts)])

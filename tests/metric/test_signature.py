@@ -9,7 +9,8 @@ import pytest
 
 from bleurt_repro import __version__
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.signature import content_hash, file_hash, signature
+from bleurt_repro.metric.loading.checksums import content_hash, file_hash
+from bleurt_repro.metric.signature import signature
 
 
 def test_signature():

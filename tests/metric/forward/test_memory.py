@@ -27,7 +27,7 @@ ERRORS = [
 
 def short_of_memory(scorer: BleurtScorer, monkeypatch, most: int, error: Exception = ERRORS[0]) -> list[int]:
     """Make batches of more padded tokens fail; give a list that the sizes of all others are added to."""
-    sizes, forward = [], scorer._choose_forward()
+    sizes, forward = [], scorer.members[0].forward()
 
     def limited(pairs):
         size = len(pairs) * max(len(pair.ids) for pair in pairs)
@@ -36,7 +36,7 @@ def short_of_memory(scorer: BleurtScorer, monkeypatch, most: int, error: Excepti
         sizes.append(size)
         return forward(pairs)
 
-    monkeypatch.setattr(scorer._pairs, "_forward", lambda: limited)
+    monkeypatch.setattr(scorer.members[0], "forward", lambda: limited)
     return sizes
 
 
@@ -56,7 +56,9 @@ def test_batches_are_halved_and_scores_stay(tiny_scorer, monkeypatch, error):
 def test_a_pair_that_does_not_fit_is_named(tiny_scorer, monkeypatch):
     scorer = BleurtScorer(str(tiny_scorer), device="cpu")
     short_of_memory(scorer, monkeypatch, 12)
-    longest = max(len(scorer._pairs._encode(list(zip(*TEXTS.values(), strict=True)))[i].ids) for i in range(60))
+    longest = max(
+        len(scorer.members[0].encoder.encode_all(list(zip(*TEXTS.values(), strict=True)))[i].ids) for i in range(60)
+    )
     with (
         pytest.warns(UserWarning, match="memory ran short"),
         pytest.raises(MemoryError, match=f"^one pair of {longest} tokens does not fit into memory"),

@@ -108,13 +108,13 @@ def test_the_scorer_packs_what_it_can(tiny_scorer):
     scorer = BleurtScorer(str(tiny_scorer), device="cpu")
     texts = {"references": ["the cat sat", "it rains"], "candidates": ["a cat", "good bye"]}
     before = scorer.score(**texts)
-    assert isinstance(scorer._choose_forward(), PackedForward)
-    assert scorer._choose_forward() is scorer._choose_forward()
+    assert isinstance(scorer.members[0].forward(), PackedForward)
+    assert scorer.members[0].forward() is scorer.members[0].forward()
     with torch.no_grad():
         scorer.model.classifier.bias.add_(1)
     assert scorer.score(**texts) == pytest.approx([score + 1 for score in before], abs=1e-5)
     scorer.model.train()
-    assert isinstance(scorer._choose_forward(), PlainForward)
+    assert isinstance(scorer.members[0].forward(), PlainForward)
     assert all(weight.requires_grad for weight in scorer.model.parameters())
 
 
@@ -127,8 +127,8 @@ def test_stored_halves_are_computed_with_in_full():
         "so " * 200,
     ]
     items = [(text, texts[-1 - i]) for i, text in enumerate(texts)]
-    tokens = scorer._pairs.encoder.tokenize(texts)
-    encoded = [scorer._pairs.encoder.encode([tokens[text] for text in item]) for item in items]
+    tokens = scorer.members[0].encoder.tokenize(texts)
+    encoded = [scorer.members[0].encoder.encode([tokens[text] for text in item]) for item in items]
     packed, plain = both(scorer.model, encoded)
     assert torch.float32 == packed.dtype
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)

@@ -13,11 +13,11 @@ from bleurt_repro.metric.forward.pairs import PairScorer, Scored
 class Letters:
     """Encodes a text as one token a letter; longer than nine letters is too long."""
 
-    def tokenize(self, texts):
-        return {text: [ord(letter) for letter in text] for text in texts}
+    def encode_all(self, items):
+        return [self.encode(item) for item in items]
 
     def encode(self, texts):
-        ids = [1, *(token for text in texts for token in text)]
+        ids = [1, *(ord(letter) for text in texts for letter in text)]
         return Encoded(ids[:9], [0] * len(ids[:9]), len(ids) > 9)
 
 

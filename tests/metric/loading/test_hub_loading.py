@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from huggingface_hub import HfApi
 
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.loading.checksums import content_hash
+from bleurt_repro.metric.loading.ensemble import Ensemble, Member
 from bleurt_repro.metric.loading.hub import download
+from tests.conftest import make_tiny_scorer
 from tests.loopback_hub import Fault
 
 WEIGHTS = bytes(range(256)) * 40
@@ -101,3 +109,37 @@ def test_what_the_hub_refuses(published, monkeypatch, name, token, message):
     with pytest.raises(ValueError, match=message) as error:
         download(name)
     assert "hf_wrong" not in str(error.value)
+
+
+class Opens:
+    """Counts how often Python code opens each file of a folder; the readers of weights in Rust are not seen."""
+
+    def __init__(self, folder):
+        self.folder, self.counts = str(folder), Counter()
+        sys.addaudithook(self)  # cannot be removed
+
+    def __call__(self, event, arguments):
+        if event == "open" and isinstance(arguments[0], str | Path) and str(arguments[0]).startswith(self.folder):
+            if (arguments[1] or "").startswith("r"):
+                self.counts[Path(os.path.realpath(arguments[0])).name] += 1
+
+
+@pytest.mark.parametrize("kind", ["single", "ensemble"])
+def test_a_checkpoint_is_asked_for_once_and_each_file_read_once_to_be_hashed(hub, tmp_path, tiny_scorer, kind):
+    """From its name to the signature."""
+    folder = shutil.copytree(tiny_scorer, tmp_path / "folder" / "own")
+    if kind == "ensemble":
+        make_tiny_scorer(folder.parent / "other", spread=0.2)
+        members = [Member(name, content_hash(folder.parent / name), 0.5, 0.0, 1.0) for name in ("own", "other")]
+        folder = folder.parent
+        (folder / "ensemble.json").write_text(json.dumps(Ensemble(tuple(members)).to_json()))
+    api = HfApi()
+    api.create_repo("org/tiny")
+    api.upload_folder(repo_id="org/tiny", folder_path=folder)
+    hub.requests.clear()
+    opens = Opens(tmp_path / "cache")
+    scorer = BleurtScorer("org/tiny")
+    assert scorer.signature.startswith("checkpoint:org/tiny|hash:")
+    assert sum("/api/models/org/tiny/revision/" in path for _, path in hub.requests) == 1  # one snapshot is asked for
+    weights = {path.resolve() for path in scorer.folder.rglob("*.safetensors")}
+    assert {opens.counts[path.name] for path in weights} == {1}

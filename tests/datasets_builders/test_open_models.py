@@ -11,7 +11,8 @@ import pytest
 from huggingface_hub.errors import RepositoryNotFoundError
 from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
-from bleurt_repro.datasets_builders.open_models import CONVERSION_TITLE, CONVERTER, find_model, identify, load_model
+from bleurt_repro.datasets_builders.open_models import find_model, identify, load_model
+from bleurt_repro.metric.loading.hub import CONVERSION_TITLE, CONVERTER
 
 
 def test_a_folder_is_known_by_its_content(tiny_teachers, tmp_path):
@@ -74,14 +75,16 @@ def test_what_is_not_there(monkeypatch, tmp_path):
         find_model("./nowhere", "translator")
     with pytest.raises(FileNotFoundError, match="there is no folder a/b/c"):
         find_model("a/b/c", "translator")
-    with pytest.raises(FileNotFoundError, match="translator: org/name is neither a folder here nor in the cache"):
+    with pytest.raises(FileNotFoundError, match="translator 'org/name' is neither a folder nor in the cache"):
         find_model("org/name", "translator")
 
     def refuse(*_, **__):
         raise RepositoryNotFoundError("404", response=Mock())
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
-    with pytest.raises(FileNotFoundError, match="no folder org/name here and no such repository"):
+    with pytest.raises(
+        FileNotFoundError, match="unknown translator 'org/name': no such folder here and no such repository"
+    ):
         find_model("org/name", "translator")
     with pytest.raises(ValueError, match="has no config.json"):
         find_model(str(tmp_path), "translator")
