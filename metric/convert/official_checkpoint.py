@@ -31,6 +31,7 @@ from bleurt_repro.metric.convert.official_tokenizer import (
     sentencepiece_tokenizer,
     wordpiece_tokenizer,
 )
+from bleurt_repro.metric.install import install_hint
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.quiet import first_line
 
@@ -170,9 +171,7 @@ def _import_tensorflow() -> Any:
     try:
         import tensorflow
     except ImportError as error:
-        raise ValueError(
-            "reading an official checkpoint takes TensorFlow: pip install 'bleurt-repro[convert]'"
-        ) from error
+        raise ValueError(f"reading an official checkpoint takes TensorFlow: {install_hint('convert')}") from error
     return tensorflow
 
 

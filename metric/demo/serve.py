@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.demo.visitor_input import POSTS_A_MINUTE, REQUEST_MEGABYTES
+from bleurt_repro.metric.install import install_hint
 
 if TYPE_CHECKING:
     from gradio import Blocks
@@ -153,5 +154,5 @@ def run_demo(checkpoint: str, *, port: int | None = None, device: str | None = N
     try:
         from bleurt_repro.metric.demo.page import build_page
     except ModuleNotFoundError as error:
-        raise ValueError(f'the demo needs {error.name}: pip install "bleurt-repro[demo]"') from error
+        raise ValueError(f"the demo needs {error.name}: {install_hint('demo')}") from error
     serve(build_page(checkpoint, device), server_port=port, share=share)
