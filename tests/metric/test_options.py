@@ -56,10 +56,13 @@ def test_the_command_names_files_without_folders(tmp_path):
         ("wmt_base", wmt.WmtOptions, ["--data", "d"]),
         ("wmt_large", wmt.WmtOptions, ["--data", "d"]),
         ("drift_mini", drift.DriftOptions, ["--data", "d"]),
+        ("drift_large", drift.DriftOptions, ["--data", "d"]),
         ("drift_base", drift.DriftOptions, ["--data", "d"]),
         ("webnlg_mini", webnlg.WebNlgOptions, ["--data", "d"]),
+        ("webnlg_large", webnlg.WebNlgOptions, ["--data", "d"]),
         ("webnlg_base", webnlg.WebNlgOptions, ["--data", "d"]),
         ("ablation_mini", ablation.AblationOptions, ["--data", "d", "--pairs", "p"]),
+        ("ablation_large", ablation.AblationOptions, ["--data", "d", "--pairs", "p"]),
         ("ablation_base", ablation.AblationOptions, ["--data", "d", "--pairs", "p"]),
     ],
 )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bleurt_repro.metric.statistics import standardise
-from bleurt_repro.training.denoise import METHODS, SHARE
+from bleurt_repro.training.denoise import METHODS, WHOLE, YEAR, default_share
 from bleurt_repro.training.experiments.options import (
     CELLS,
     Cells,
@@ -70,7 +70,17 @@ class RobleurtOptions:
         default="rescore",
         metadata={"help": "What all other tables' models do with noisy ratings: rescore, remove, mark."},
     )
-    noisy_share: float = field(default=SHARE, metadata={"help": "Of each year's ratings; not stated in the paper."})
+    noisy_share: float | None = field(
+        default=None,
+        metadata={"help": "Of the ratings; default: 0.2, or the paper's 0.96 with --judges COMET=... and BLEURT=..."},
+    )
+    noise_within: str = field(
+        default=WHOLE, metadata={"help": "Where ranks are counted: dataset, as in the paper, or year."}
+    )
+    judges: list[str] = field(
+        default_factory=list,
+        metadata={"help": "NAME=FILE: scores of the training ratings by other metrics, which judge noise, too."},
+    )
     noisy_years: list[int] = field(default_factory=list, metadata={"help": "Where to look for noise; default: all."})
     tokens_src: int | None = field(default=None, metadata={"help": "Most tokens with sources; the paper: 192."})
     tokens_nosrc: int | None = field(default=None, metadata={"help": "Most tokens without sources; the paper: 128."})
@@ -84,6 +94,15 @@ class RobleurtOptions:
             raise ValueError(f"noise must be one of {', '.join(METHODS)}, found {self.noise!r}")
         if self.portions < 2:
             raise ValueError(f"portions must be 2 or more, found {self.portions}")
+        if self.noise_within not in (WHOLE, YEAR):
+            raise ValueError(f"noise_within must be {WHOLE} or {YEAR}, found {self.noise_within!r}")
+
+    @property
+    def noise_settings(self) -> dict[str, Any]:
+        """Where noise is looked for, as arguments of `denoise`."""
+        names = [item.partition("=")[0] for item in self.judges]
+        share = default_share(names) if self.noisy_share is None else self.noisy_share
+        return {"share": share, "years": self.noisy_years, "within": self.noise_within}
 
 
 def main(words: Sequence[str]) -> Result:
@@ -189,18 +208,20 @@ class _Run:
         from bleurt_repro.training.experiments.trained_models import write_ratings
 
         rows = _records(self.tables["train"])
-        done = denoise(rows, self.judges, share=self.options.noisy_share, method=noise, years=self.options.noisy_years)
+        done = denoise(rows, self.judges, method=noise, **self.options.noise_settings)
         folder = Path(self.options.output) / "data"
         train = write_ratings(folder / f"train-{noise}.jsonl", done.rows)
         return train, write_ratings(folder / "validation.jsonl", _records(self.tables["validation"]))
 
     @cached_property
     def judges(self) -> list[Any]:
-        """Scores of the training ratings by models of both settings, each trained without a portion of them."""
+        """Scores of the training ratings by other metrics, and by models each trained without a portion of them."""
         from bleurt_repro.training.experiments.measure import rating_texts
+        from bleurt_repro.training.experiments.metric_rows import score_file_row
 
         texts = rating_texts(self.tables["train"])
-        return [
+        others = [score_file_row(item, texts).vectors[0] for item in self.options.judges]
+        return others + [
             self._judge(setting, portion, texts)
             for setting in (SRC, NOSRC)
             for portion in range(self.options.portions)
@@ -291,8 +312,9 @@ def _denoising(work: _Run) -> dict[str, Any]:
 
     rows = _records(work.tables["train"])
     options = work.options
-    done = denoise(rows, work.judges, share=options.noisy_share, method="mark", years=options.noisy_years)
-    return {"judges": len(work.judges), "share": options.noisy_share, "by_year": done.by_year}
+    done = denoise(rows, work.judges, method="mark", **options.noise_settings)
+    settings = {name: options.noise_settings[name] for name in ("share", "within")}
+    return {"judges": len(work.judges), **settings, "by_year": done.by_year}
 
 
 def _joined(*tables: pandas.DataFrame) -> Texts:

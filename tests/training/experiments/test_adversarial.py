@@ -100,7 +100,11 @@ def test_shares_are_counted_against_the_copy_and_the_outputs_of_the_same_referen
 def test_the_experiment_from_a_file_to_its_table(tmp_path, tiny_scorer):
     path = tmp_path / "ratings.jsonl"
     rows = [
-        {"reference": f"In May {number} million farmers went up the hill.", "candidate": f"Farmers {number}", "score": 0.1}
+        {
+            "reference": f"In May {number} million farmers went up the hill.",
+            "candidate": f"Farmers {number}",
+            "score": 0.1,
+        }
         for number in range(2, 8)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

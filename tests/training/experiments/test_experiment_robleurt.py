@@ -1,4 +1,4 @@
-"""RoBLEURT's experiment on tiny models: which rows stand in which table, combination, noise, and going on."""
+"""RoBLEURT's experiment on tiny models: which rows stand in which table, combination, noise, and resuming."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def test_noise_is_found_and_each_method_trains_on_its_own_ratings(done):
     assert results["denoising"] == {
         "judges": 4,
         "share": 0.3,
+        "within": "dataset",
         "by_year": {"2018": {"ratings": 60, "noisy": 18, "kept": 60}},
     }
     sizes = {}
@@ -65,7 +66,7 @@ def test_the_combination_is_of_all_models(done):
     assert -1 <= results["uncertainty"]["pearson_r"] <= 1
 
 
-def test_it_goes_on_from_its_cells(done, monkeypatch):
+def test_it_resumes_from_its_cells(done, monkeypatch):
     words, results, _ = done
     monkeypatch.setattr(fine_tuning.FineTuning, "_train", lambda *_: pytest.fail("trained again"))
     assert main(words) == results
@@ -82,3 +83,5 @@ def test_what_it_needs(tmp_path):
         main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out")])
     with pytest.raises(ValueError, match="noise must be one of"):
         main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out"), "--noise", "keep"])
+    with pytest.raises(ValueError, match="noise_within must be dataset or year, found 'pair'"):
+        main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out"), "--noise_within", "pair"])

@@ -1,4 +1,4 @@
-"""The WMT experiment: measures by year, published figures, models by seed, and going on after a kill."""
+"""The WMT experiment: measures by year, published figures, models by seed, and resuming after a kill."""
 
 from __future__ import annotations
 
