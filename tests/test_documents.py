@@ -183,6 +183,8 @@ PAGES = [
 ]
 ROOMS = "bleurt_repro|metric|datasets_builders|training|hub_cards|recipes|tests|benchmarks|fuzz|docs"
 NAMED_PATH = re.compile(rf"(?<![\w./-])(?:{ROOMS})/[\w./-]*\w")
+NAMED_TEST = re.compile(r"\btest_\w+\.py")
+TESTS = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
 NAMED_MODULE = re.compile(r"\bbleurt_repro(?:\.\w+)+")
 LINK = re.compile(r"\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 # a word in capitals stands for a name
@@ -195,6 +197,7 @@ def test_a_page_names_what_exists(page):
     # the beginning of an existing name is enough: experiment_*.yaml, or an output's name without its ending
     named = [path for path in NAMED_PATH.findall(text) if not PLACEHOLDER.search(path)]
     wrong = [path for path in named if not any(ROOT.glob(f"{path}*"))]
+    wrong += [name for name in NAMED_TEST.findall(text) if name not in TESTS]
     wrong += [name for name in set(NAMED_MODULE.findall(text)) if not _importable(name)]
     for target, anchor in LINK.findall(text):
         linked = (page.parent / target).resolve()
