@@ -30,7 +30,7 @@ SECONDS = 30
 
 @contextlib.contextmanager
 def chromium(folder: Path, width: int = 1280, height: int = 900) -> Iterator[Any]:
-    """Start a browser whose profile and downloads lie in `folder`; give its Selenium driver."""
+    """Start a browser whose profile and downloads lie in `folder`, and yield its Selenium driver."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -61,7 +61,7 @@ def open_page(driver: Any, url: str) -> None:
 
 
 def wait_for(driver: Any, selector: str, text: str = "", seconds: float = SECONDS) -> Any:
-    """Give the first element of a selector that is shown and holds the text, once there is one."""
+    """Return the first element of a selector that is shown and holds the text, once there is one."""
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
@@ -95,8 +95,16 @@ def fill(driver: Any, name: str, text: str) -> None:
         box.send_keys(*([Keys.SHIFT, Keys.ENTER, Keys.SHIFT] if i else []), line)
 
 
+def paste(driver: Any, name: str, text: str) -> None:
+    """Put a text into a box at once, as pasting does; ChromeDriver cannot type emoji."""
+    box = wait_for(driver, f"#{name} textarea")
+    driver.execute_script(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, text
+    )
+
+
 def hosts_asked(driver: Any) -> set[str]:
-    """Which hosts the page has asked for anything."""
+    """Return which hosts the page has asked for anything."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     return {host for host in (urlsplit(url).hostname for url in urls if url.startswith(("http", "ws"))) if host}

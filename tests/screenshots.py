@@ -1,60 +1,178 @@
-"""Pictures of the demo, to look at and for the README.
+"""Pictures of the demo in every state, to look at, and the one of the documentation.
 
-    python -m tests.screenshots FOLDER
+    python -m tests.screenshots FOLDER [--only NAME]
 
-It starts the demo with the embedded checkpoint and writes its three tabs at desktop and phone width.
+It starts the demo with the embedded checkpoint and takes each tab in light and dark mode and at the width of a phone:
+scored, changed since, with an error, right to left, with emoji, and with 60 segments. docs/images/demo.png is
+`pair-light.png`.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
-import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.browser import chromium, fill, hosts_asked, open_page, open_tab, resize, wait_for
+from tests.browser import chromium, fill, hosts_asked, open_page, open_tab, paste, resize, wait_for
 
-WIDTHS = {"desktop": 1280, "phone": 390}
+DESKTOP, PHONE = 1280, 390
+LOOKS = {"light": ("light", DESKTOP), "dark": ("dark", DESKTOP), "phone": ("light", PHONE)}
+COMPARE = "Compare two systems"
+FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Take the pictures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, help="where to write them")
+    parser.add_argument("--only", default="", help="a part of the names of those to take (default: all)")
+    options = parser.parse_args()
     from bleurt_repro.metric.demo.page import build_page
     from bleurt_repro.metric.demo.serve import serve
 
-    folder.mkdir(parents=True, exist_ok=True)
+    options.folder.mkdir(parents=True, exist_ok=True)
     page = build_page()
     url = serve(page, prevent_thread_lock=True, quiet=True)
     try:
         with tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as driver:
-            for name, width in WIDTHS.items():
-                resize(driver, width, 900)
-                open_page(driver, url)
-                take_tabs(driver, folder, name, width)
+            for look, (theme, width) in LOOKS.items():
+                for state, show in STATES.items():
+                    name = f"{state}-{look}.png"
+                    if options.only in name:
+                        resize(driver, width, 900)
+                        open_page(driver, f"{url}?__theme={theme}")
+                        show(driver)
+                        take(driver, options.folder / name, width)
             print("hosts asked:", *hosts_asked(driver))  # noqa: T201
     finally:
         page.close()
 
 
-def take_tabs(driver: Any, folder: Path, name: str, width: int) -> None:
-    """Use each tab as a visitor would, and take its picture."""
-    fill(driver, "reference", "The minister welcomed the new law.")
-    fill(driver, "candidate", "The minister rejected the new law.")
+def score(driver: Any, reference: str, candidate: str) -> None:
+    """Score a pair and wait for the result."""
+    paste(driver, "reference", reference)
+    paste(driver, "candidate", candidate)
     wait_for(driver, "#score").click()
     wait_for(driver, "#pair-result .tile.main")
-    take(driver, folder / f"pair-{name}.png", width)
-    open_tab(driver, "Compare two systems")
+
+
+def compare(driver: Any, references: str, first: str, second: str) -> None:
+    """Compare two systems and wait for the result."""
+    open_tab(driver, COMPARE)
+    for name, text in {"compare-reference": references, "system-a": first, "system-b": second}.items():
+        paste(driver, name, text)
+    wait_for(driver, "#compare").click()
+    wait_for(driver, "#verdict .verdict")
+    wait_for(driver, "#segments td div")
+
+
+def pair(driver: Any) -> None:
+    """A turned meaning and a missing word."""
+    score(driver, "The minister welcomed the new law.", "The minister rejected the law.")
+
+
+def pair_empty(driver: Any) -> None:
+    """As a visitor finds it."""
+
+
+def pair_changed(driver: Any) -> None:
+    """A result that is older than the text."""
+    pair(driver)
+    fill(driver, "candidate", "The minister praised the law.")
+    wait_for(driver, "#pair-result .stale")
+
+
+def pair_error(driver: Any) -> None:
+    """An error in place of the result."""
+    pair(driver)
+    fill(driver, "candidate", "")
+    wait_for(driver, "#score").click()
+    wait_for(driver, "#pair-result .error")
+
+
+def pair_right_to_left(driver: Any) -> None:
+    """Hebrew, which the checkpoint does not know."""
+    score(driver, "הרכבת לחוף התעכבה בגלל שלג כבד.", "הרכבת התעכבה בגלל שלג סגול.")
+
+
+def pair_emoji(driver: Any) -> None:
+    """Emoji of several code points."""
+    score(
+        driver,
+        f"Dinner with my family {FAMILY} tonight!",
+        "Dinner with my family \U0001f468\u200d\U0001f466 \U0001f44d\U0001f3fd today!",
+    )
+
+
+def compare_example(driver: Any) -> None:
+    """The example, too few segments to test."""
+    open_tab(driver, COMPARE)
     wait_for(driver, "#fill-example").click()
     time.sleep(1)
     wait_for(driver, "#compare").click()
-    wait_for(driver, "#verdict .verdict", "ahead")
-    wait_for(driver, "#segments td div")
-    take(driver, folder / f"compare-{name}.png", width)
+    wait_for(driver, "#verdict .verdict")
+
+
+def compare_error(driver: Any) -> None:
+    """Systems of different lengths."""
+    open_tab(driver, COMPARE)
+    for name, text in {"compare-reference": "a\nb", "system-a": "a\nb", "system-b": "a"}.items():
+        paste(driver, name, text)
+    wait_for(driver, "#compare").click()
+    wait_for(driver, "#verdict .error")
+
+
+def compare_right_to_left(driver: Any) -> None:
+    """Two segments in Hebrew, and emoji."""
+    reference = "הרכבת לחוף התעכבה בגלל שלג כבד.\nLunch with everyone \U0001f44d\U0001f3fd"
+    compare(driver, reference, reference, "הרכבת התעכבה בגלל שלג.\nLunch with \U0001f44d\U0001f3ff")
+
+
+def compare_one(driver: Any) -> None:
+    """One segment."""
+    compare(driver, "The ferry leaves at noon.", "The ferry departs at noon.", "Ferry go.")
+
+
+def compare_60(driver: Any) -> None:
+    """Sixty segments on three pages."""
+    places = [f"{town} in {month}" for town in ("Oslo", "Lima", "Rome", "Cairo", "Delhi") for month in
+              ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")]  # fmt: skip
+    compare(
+        driver,
+        "\n".join(f"The orchestra gave a concert near {place}." for place in places),
+        "\n".join(
+            f"The orchestra played{' a concert' if i % 3 else ''} near {place}." for i, place in enumerate(places)
+        ),
+        "\n".join(
+            f"The orchestra gave {'a' if i % 2 else 'no'} concert near {place}." for i, place in enumerate(places)
+        ),
+    )
+
+
+def about(driver: Any) -> None:
+    """The checkpoint's card."""
     open_tab(driver, "About")
-    wait_for(driver, "#card", "Limits")
-    take(driver, folder / f"about-{name}.png", width)
+    wait_for(driver, "#card")
+
+
+STATES: dict[str, Callable[[Any], None]] = {
+    "pair": pair,
+    "pair-empty": pair_empty,
+    "pair-changed": pair_changed,
+    "pair-error": pair_error,
+    "pair-right-to-left": pair_right_to_left,
+    "pair-emoji": pair_emoji,
+    "compare": compare_example,
+    "compare-error": compare_error,
+    "compare-right-to-left": compare_right_to_left,
+    "compare-one": compare_one,
+    "compare-60": compare_60,
+    "about": about,
+}
 
 
 def take(driver: Any, path: Path, width: int) -> None:
@@ -70,4 +188,4 @@ def take(driver: Any, path: Path, width: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

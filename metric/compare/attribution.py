@@ -14,8 +14,9 @@ but scores, so that it holds for any checkpoint, with sources and with several r
 with one that has a hole; this compares two whole sentences, and it can show what is missing. `benchmarks/word_costs.py`
 measures both.
 
-Its limit: words that only changed places look like some words too many here and some words missing there. So the costs
-of a candidate are scaled down where together they are more than its whole distance from the reference's own score.
+Its limit: words that only changed places look like some words too many here and some words missing there. Those are not
+called missing, and the costs of a candidate are scaled down where together they are more than its whole distance from
+the reference's own score.
 """
 
 from __future__ import annotations
@@ -129,8 +130,20 @@ def differences(reference: str, candidate: str) -> list[Difference]:
         reference, candidate: the texts.
 
     Returns:
-        the stretches, in order. An empty place lies behind the word before it, or at the beginning of the text.
+        the stretches, in order. An empty place lies behind the word before it, or at the beginning of the text. Words
+        that the candidate has in another place are not missing: only the place where it has them differs.
     """
+    found = _unmatched(reference, candidate)
+    extra = {word for own, _ in found for word in _folded(candidate[slice(*own)])}
+    return [
+        difference
+        for difference in found
+        if difference.candidate.start < difference.candidate.end
+        or not extra.issuperset(_folded(reference[slice(*difference.reference)]))
+    ]
+
+
+def _unmatched(reference: str, candidate: str) -> list[Difference]:
     theirs, own = words(reference), words(candidate)
     found, i, j = [], 0, 0
     for block in _matched(reference, candidate):  # the last block is empty and ends both
@@ -168,8 +181,12 @@ def _is_mark(letter: str) -> bool:
 
 def _matched(reference: str, candidate: str) -> list[Any]:
     """Return the blocks of words that two texts share in the same order, in words."""
-    theirs, own = ([text[start:end].casefold() for start, end in words(text)] for text in (reference, candidate))
-    return SequenceMatcher(None, theirs, own, autojunk=False).get_matching_blocks()
+    return SequenceMatcher(None, _folded(reference), _folded(candidate), autojunk=False).get_matching_blocks()
+
+
+def _folded(text: str) -> list[str]:
+    """Return the words of a text without regard to case."""
+    return [text[start:end].casefold() for start, end in words(text)]
 
 
 def _between(spans: Sequence[Span], first: int, last: int) -> Span:

@@ -36,19 +36,71 @@ ELEMENTS = {
     "Source": "compare-source",
 }
 FILE_HEIGHT = 104
+# Reference, A and B, one segment a line.
 EXAMPLE = [
-    "The ferry leaves the island at noon.\nShe planted three apple trees behind the house.\n"
-    "The trial was postponed because the witness fell ill.\nNobody expected the small team to win.\n"
-    "Prices rose faster than wages last year.\nThe bridge will be closed until April.\n"
-    "He thanked his neighbours for their help.\nThe library lends out films as well as books.",
-    "The ferry departs from the island at noon.\nShe planted three apple trees behind her house.\n"
-    "The trial was postponed since the witness was ill.\nNobody had expected the small team to win.\n"
-    "Last year prices rose more quickly than wages.\nThe bridge remains shut until April.\n"
-    "He thanked the neighbours for helping him.\nThe library lends films as well as books.",
-    "The ferry of island goes noon.\nShe plants apple tree house behind.\n"
-    "The trial was later because witness bad.\nNobody expected the small team to win.\n"
-    "Price rises quick than wage the last year.\nThe bridge will be closed until April.\n"
-    "He thanks to neighbour help.\nLibrary gives out also film books.",
+    """\
+The ferry leaves the island at noon.
+She planted three apple trees behind the house.
+The trial was postponed because the witness fell ill.
+Nobody expected the small team to win.
+Prices rose faster than wages last year.
+The bridge will be closed until April.
+He thanked his neighbours for their help.
+The library lends out films as well as books.
+The museum has bought a portrait of the queen.
+Rain is expected in the north tomorrow.
+The factory employs four hundred people.
+My sister teaches music at a school in the city.
+The fire was put out within an hour.
+They have not yet found the missing boat.
+The road to the village is covered with snow.
+The new law protects tenants from sudden rises in rent.
+He spoke for two hours without notes.
+The bakery on the corner opens at six.
+Doctors advise drinking enough water in summer.
+The concert was cancelled at short notice.""",
+    """\
+The ferry departs from the island at noon.
+Behind the house she planted three apple trees.
+The trial was delayed since the witness was ill.
+No one thought that the small team would win.
+Last year prices went up faster than wages.
+The bridge remains closed until April.
+He thanked the neighbours for helping him.
+The library lends both films and books.
+The museum has acquired a portrait of the queen.
+Tomorrow, rain is expected in the north.
+Four hundred people work at the factory.
+My sister is a music teacher at a city school.
+Within an hour the fire had been extinguished.
+The missing boat has not been found so far.
+The road to the village is under snow.
+The new law protects tenants against sudden rent rises.
+He spoke for two hours and used no notes.
+The corner bakery opens at six.
+In summer, doctors advise people to drink enough water.
+The concert was called off at short notice.""",
+    """\
+The ferry arrives at the island at noon.
+She planted apple behind house.
+The trial was won because the judge fell ill.
+Everybody expected the small team to lose the ball.
+Prices rose wages than faster year.
+The bridge will open in April until closed.
+He asked his neighbours for money.
+The library sells out books.
+The museum has bought a queen.
+Rain was expected in the south.
+The factory employs people.
+My sister learns at music.
+The fire was out in a hour put.
+They have found the missing boat.
+The village covers snow road.
+The new law protects rent from tenants.
+He noted two hours without speak.
+The bakery opens.
+Doctors in summer water drinking.
+The concert was notice short.""",
 ]
 
 

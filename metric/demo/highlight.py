@@ -43,7 +43,7 @@ def _effect(effect: Effect, full: float) -> str:
     words = f"<bdi>{escape(effect.text)}</bdi>" if effect.text else f"<del><bdi>{escape(effect.reference)}</bdi></del>"
     kind = f"word {direction}" if effect.text else f"word {direction} missing"
     title = f' title="reference: {escape(effect.reference)}"' if effect.text and effect.reference else ""
-    return f'<span class="{kind}" style="--strength:{strength:.2f}"{title}>{words}<small>{number}</small></span>'
+    return f'<span class="{kind}" style="--strength:{strength:.2f}"{title}>{words}<small dir="ltr">{number}</small></span>'
 
 
 def differences_html(references: Sequence[str], candidate: str) -> str:
@@ -55,14 +55,21 @@ def differences_html(references: Sequence[str], candidate: str) -> str:
     """
     reference = nearest(references, candidate)
     marks = (
-        (*own, f"<mark>{escape(candidate[slice(*own)])}</mark>" if own.start < own.end else _missing(reference[slice(*place)]))
+        (
+            *own,
+            _marked(candidate[slice(*own)]) if own.start < own.end else _missing(reference[slice(*place)], own.start),
+        )
         for own, place in differences(reference, candidate)
-    )  # fmt: skip
+    )
     return "".join(_with_rest(candidate, marks))
 
 
-def _missing(words: str) -> str:
-    return f" <del>{escape(words)}</del>"
+def _marked(words: str) -> str:
+    return f"<mark>{escape(words)}</mark>"
+
+
+def _missing(words: str, place: int) -> str:
+    return f" <del>{escape(words)}</del>" if place else f"<del>{escape(words)}</del> "
 
 
 def _with_rest(text: str, parts: Iterable[tuple[int, int, str]]) -> Iterator[str]:

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.compare.attribution import Difference, Span, _put_in, attribute, differences, nearest
+from bleurt_repro.metric.compare.attribution import (
+    Difference,
+    Span,
+    _put_in,
+    _unmatched,
+    attribute,
+    differences,
+    nearest,
+)
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +112,17 @@ def test_a_place_where_words_are_missing():
     assert difference == Difference(Span(25, 25), Span(25, 29)._replace(start=26))
 
 
+def test_words_that_changed_places_are_not_missing():
+    [difference] = differences("She said it last year.", "Last year she said it.")
+    assert difference.candidate == Span(0, 9)
+    assert [d.reference for d in differences("a b c", "b d")] == [Span(0, 1), Span(4, 5)]
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_all_differences_put_into_the_reference_give_the_candidate(reference, candidate):
     text = reference
-    for own, place in reversed(differences(reference, candidate)):
+    for own, place in reversed(_unmatched(reference, candidate)):
         text = f"{text[: place.start]} {candidate[own.start : own.end]} {text[place.end :]}"
     assert "".join(text.split()).casefold() == "".join(candidate.split()).casefold()
 

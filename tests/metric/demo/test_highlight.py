@@ -18,7 +18,9 @@ from bleurt_repro.metric.demo.highlight import differences_html, effects_html, s
         (["the old cat sat"], "the cat sat", "the <del>old</del> cat sat"),
         (["the cat sat on <it>"], "the cat sat", "the cat sat <del>on &lt;it&gt;</del>"),
         (["a"], "<b>a</b> & ${1}", "<mark>&lt;b&gt;a&lt;/b&gt; &amp; ${1}</mark>"),
-        (["a"], "", " <del>a</del>"),
+        (["a"], "", "<del>a</del> "),
+        (["The cat sat"], "Cat sat", "<del>The</del> Cat sat"),
+        (["It rained last year"], "Last year it rained", "<mark>Last year</mark> it rained"),
     ],
 )
 def test_words_that_only_one_text_has(references, candidate, expected):
@@ -34,16 +36,16 @@ def test_effects_are_shown_with_sign_strength_and_what_is_missing():
     ]
     html = effects_html("a <i>.", effects, score_range=2.0)
     assert '<p class="effects" dir="auto">' in html
-    assert '<span class="word up" style="--strength:0.15"><bdi>a</bdi><small>+0.15</small></span> ' in html
+    assert '<span class="word up" style="--strength:0.15"><bdi>a</bdi><small dir="ltr">+0.15</small></span> ' in html
     assert (
         '<span class="word down" style="--strength:0.80" title="reference: b&amp;"><bdi>&lt;i&gt;</bdi>'
-        "<small>\u22120.80</small></span>"
+        '<small dir="ltr">\u22120.80</small></span>'
     ) in html
     assert (
         '<span class="word down missing" style="--strength:0.40"><del><bdi>&lt;u&gt;</bdi></del>'
-        "<small>\u22120.40</small></span>"
+        '<small dir="ltr">\u22120.40</small></span>'
     ) in html
-    assert "<small>&nbsp;</small>" in html
+    assert '<small dir="ltr">&nbsp;</small>' in html
     assert "<i>" not in html and "<u>" not in html
 
 

@@ -17,7 +17,7 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.demo.page import build_page
 from bleurt_repro.metric.demo.serve import serve
 from bleurt_repro.metric.demo.visitor_input import SEGMENTS
-from tests.browser import CHROMIUM, DRIVER, chromium, fill, hosts_asked, open_page, open_tab, resize, wait_for
+from tests.browser import CHROMIUM, DRIVER, chromium, fill, hosts_asked, open_page, open_tab, paste, resize, wait_for
 from tests.three_systems import REFERENCES, SYSTEMS
 
 MISCHIEF = "<img src=x onerror=document.title='owned'> {{7*7}} ${7*7} **cat**"
@@ -209,7 +209,7 @@ def test_upload_compare_sort_and_download(page, scorer, tmp_path):
     names = {
         button.get_attribute("aria-label") for button in page.find_elements("css selector", ".segments-file button")
     }
-    assert {"Reference", "System A", "System B"} <= {label.split("(")[-1].split(":")[0] for label in names if label}
+    assert {"Reference", "System A", "System B"} <= {name.split(":")[0] for name in names if name}
     wait_for(page, "#compare").click()
     wait_for(page, "#verdict .verdict", "too few to test")
     described = [
@@ -258,14 +258,6 @@ def test_twenty_rows_a_page(page):
     assert sum(row.is_displayed() for row in rows) == 20
     wait_for(page, "#segments nav button", "21\u201325").click()
     assert [row.is_displayed() for row in rows] == [False] * 20 + [True] * 5
-
-
-def paste(driver, name: str, text: str) -> None:
-    """Put a text into a box at once, as pasting does."""
-    box = wait_for(driver, f"#{name} textarea")
-    driver.execute_script(
-        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, text
-    )
 
 
 def test_an_accessibility_checker_finds_nothing_serious(page):
