@@ -41,7 +41,7 @@ class Calibration:
             )
 
     def __call__(self, scores: Sequence[float]) -> list[float]:
-        """Give the percentile of each score."""
+        """Return the percentile of each score."""
         import numpy as np
 
         if not len(scores):
@@ -70,5 +70,5 @@ class Calibration:
             ) from error
 
     def to_config(self) -> dict[str, Any]:
-        """Give the entry to record in config.json."""
+        """Return the entry to record in config.json."""
         return {"scores": list(self.scores), "percentiles": list(self.percentiles), "source": self.source}

@@ -72,7 +72,7 @@ class BleurtScorer:
         model: the `transformers` model; of an ensemble, the first member's.
         tokenizer: its tokenizer.
         members: what scores pairs with each model; one, or one a member of the ensemble.
-        gives_std: whether it is an ensemble, and so measures how far its members' scores lie apart.
+        gives_std: whether it is an ensemble, and so measures how much its members disagree.
         calibration: its map from scores to percentiles of human ratings, or None if it has none.
         signature: what the scores of `score()` with its default aggregation depend on.
 
@@ -176,7 +176,7 @@ class BleurtScorer:
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
             calibrated: return, for each score, the percentile that such translations have among human ratings, 0 to
                 100.
-            return_std: with an ensemble, return how far its members' scores lie apart, too.
+            return_std: with an ensemble, return the standard deviation of its members' scores, too.
 
         Returns:
             one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1. With

@@ -63,7 +63,7 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
         ValueError: as `fit`, or as the ratings' reader.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.metric.loading.save import write_config
     from bleurt_repro.metric.scorer import BleurtScorer
     from bleurt_repro.training.results import fingerprint
 
@@ -79,5 +79,5 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     calibration = fit(np.array(scores), np.array([row["score"] for row in rows], float), source)
     config = json.loads(config_file.read_text(encoding="utf-8"))
     config.setdefault(CONFIG_KEY, scorer.layout.to_config())[CALIBRATION_KEY] = calibration.to_config()
-    write_text(config_file, json.dumps(config, indent=2, sort_keys=True) + "\n")
+    write_config(config_file.parent, config)
     return calibration

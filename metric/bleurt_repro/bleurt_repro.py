@@ -41,7 +41,8 @@ Args:
         calibration. Default: False.
     batch_tokens (int, optional): padded tokens in a batch.
     device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
-    return_std (bool): with an ensemble, return "std", too: how far its members' scores lie apart. Default: False.
+    return_std (bool): with an ensemble, return "std", too: the standard deviation of its members' standardised
+        scores. Default: False.
 
 Returns:
     scores (list of float): one a candidate, on the scale of standardised human ratings (not bounded to 0..1).

@@ -24,6 +24,7 @@ from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
 from bleurt_repro.metric.loading.hub import HUB_FILES
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
 from bleurt_repro.metric.loading.quiet import quiet_transformers
+from bleurt_repro.metric.loading.save import record_for_other_tools
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -42,11 +43,11 @@ class Conversion:
     """What was converted.
 
     Attributes:
-        folder: where the checkpoint now lies.
+        folder: the converted checkpoint.
         architecture: its class in `transformers`.
         max_length: most tokens of a pair it reads.
         activation: the GELU it computes, by its name in `transformers`.
-        parity: how near it comes to the scores it was compared with, if there were any.
+        parity: how far its scores are from those it was compared with, if there were any.
     """
 
     folder: Path
@@ -64,11 +65,11 @@ def convert(
     scores: str | None = None,
     gelu: str = "auto",
 ) -> Conversion:
-    """Convert a checkpoint; the destination appears when all is done and checked, or not at all.
+    """Convert a checkpoint; the destination appears when everything is checked, or not at all.
 
     Args:
         source: a folder, a zip, a Hub id or an official name.
-        destination: the folder to write; must not exist, or be empty.
+        destination: the folder to write; it must not exist, or be empty.
         max_difference: largest difference allowed from the scores; 2e-5 by default.
         scores: JSON lines of reference, candidate, score and, if known, input_ids, to compare with; by default
             scores.jsonl of the source, if it has one.
@@ -104,7 +105,7 @@ def convert(
 
 
 def _official_length(source: str) -> int | None:
-    """The length that an official name stands for; its public copies may not record it."""
+    """Return the length that an official name stands for; its public copies may not record it."""
     if Path(source).expanduser().exists() or source not in OFFICIAL_CHECKPOINTS:
         return None
     return OFFICIAL_CHECKPOINTS[source].max_length
@@ -136,7 +137,7 @@ def _load(folder: Path, gelu: str, max_length: int | None) -> tuple[PreTrainedMo
     if is_bleurt_pytorch(folder) or max_length:
         return load_bleurt_pytorch(folder, max_length=max_length, gelu=gelu)
     if (folder / "config.json").is_file():
-        raise ValueError("it is in transformers' own format already: give it as the checkpoint as it is")
+        raise ValueError("it is in transformers' own format already: use it as the checkpoint, without converting it")
     raise ValueError(KINDS)
 
 
@@ -144,6 +145,7 @@ def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pa
     with quiet_transformers():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+    record_for_other_tools(folder)
     for file in folder.iterdir():  # the weights are written for the owner alone
         shutil.copymode(folder / "config.json", file)
     write_checksums(folder)

@@ -69,7 +69,7 @@ class PairEncoder:
             raise ValueError(
                 "the tokenizer has no [CLS] and [SEP] tokens (or <s> and </s>), which a scorer's input needs"
             )
-        # The text order in which ties are broken, whatever the order of the input: the candidate gives way first.
+        # The text order in which ties are broken, whatever the order of the input: the candidate is cut first.
         self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
 
     def encode_all(self, items: Iterable[Sequence[str]]) -> list[Encoded]:

@@ -1,10 +1,8 @@
-"""Write a scorer as an ONNX graph, once for each checkpoint: exact in float32, or most matrix products in int8.
+"""Score on a CPU with ONNX Runtime: the checkpoint is written as a graph once, exact in float32 or mostly in int8.
 
 A batch of the graph holds pairs of one length, so it has neither padding nor mask; of BERT- and RemBERT-shaped models
-the last layer is computed for [CLS] only. int8 means weights of one scale an output channel and activations scaled
+the last layer is computed for [CLS] only. int8 means weights of one scale per output channel and activations scaled
 batch by batch (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
-
-The forward pass by ONNX Runtime on a CPU, in float32 or int8.
 """
 
 from __future__ import annotations
@@ -33,9 +31,17 @@ from bleurt_repro.metric.options import cache_folder
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
+FILES = {"onnx": "float32.onnx", "onnx-int8": "int8.onnx"}
+# Part of the folder's name: raise it when graphs are written differently.
+GRAPH_VERSION = 4
+OPSET = 18
+# A protocol buffer holds less than 2 GiB: larger weights are in a file beside the graph.
+LARGEST_FILE = 1_900_000_000
+
 
 class OnnxForward:
-    """Scores pairs by a graph that `onnx_export` wrote.
+    """Scores pairs by a graph that `exported` wrote.
 
     Args:
         graph: the file.
@@ -69,17 +75,8 @@ class OnnxForward:
         return self._session.run(None, {name: inputs[name] for name in self._names})[0]
 
 
-LIBRARIES = ("onnx", "onnxscript", "onnxruntime")
-FILES = {"onnx": "float32.onnx", "onnx-int8": "int8.onnx"}
-# Part of the folder's name: raise it when graphs are written differently.
-GRAPH_VERSION = 4
-OPSET = 18
-# A protocol buffer holds less than 2 GiB: larger weights lie in a file beside the graph.
-LARGEST_FILE = 1_900_000_000
-
-
 def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
-    """Give the checkpoint's graph, making it where the cache has none.
+    """Return the checkpoint's graph, making it where the cache has none.
 
     Args:
         model: the checkpoint, in float32 and on the CPU.
@@ -121,7 +118,7 @@ def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
 
 
 def _is_whole(folder: Path, file: str) -> bool:
-    """Tell whether a graph is there as it was written; one that is damaged is removed, which is said."""
+    """Return whether a graph is in the cache as it was written; a damaged one is removed, with a warning."""
     if not (folder / file).is_file():
         return False
     try:
@@ -202,7 +199,7 @@ def _quantise(exact: Path, file: Path) -> None:
 
 
 def _narrowing(graph: Any) -> list[str]:
-    """Name the products that read more numbers than they give, such as the one after each GELU.
+    """Name the products that read more numbers than they return, such as the one after each GELU.
 
     They stay in float32: a few of their inputs are so large that one scale for all leaves the others little.
     """

@@ -1,6 +1,6 @@
 """An exact forward pass for BERT- and RemBERT-shaped scorers on a CPU that computes only what the score needs.
 
-The tokens of all pairs lie in one row, so linear layers see no padding but a little at its end (`few_sizes`); attention
+The tokens of all pairs stand in one row, so linear layers see no padding but a little at its end (`few_sizes`); attention
 runs over pairs of equal length, which need no mask; the last layer computes only [CLS], the one token that the score
 reads (BLEURT, section 3.2). The weights are those of the `transformers` model, laid out once as oneDNN's matrix products
 want them.

@@ -28,7 +28,7 @@ class ScoreCache:
     """Remembers scores by the texts of pairs, in one file for all that scores depend on.
 
     Args:
-        folder: where the files lie; made if need be.
+        folder: of the files; made if need be.
         settings: what the scores depend on besides the pairs.
 
     Raises:
@@ -47,7 +47,7 @@ class ScoreCache:
             )
 
     def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
-        """Give the results that are known; a damaged one is not, which is said.
+        """Return the results that are known; a damaged one is left out, with a warning.
 
         Args:
             items: texts of pairs, each once.
@@ -104,10 +104,10 @@ def _let_readers_pass(database: sqlite3.Connection) -> None:
 
 
 def pair_key(item: Item) -> bytes:
-    """Give 16 bytes that stand for the texts of a pair, in their order."""
+    """Return 16 bytes that stand for the texts of a pair, in their order."""
     return hashlib.blake2b(json.dumps(item).encode(), digest_size=KEY_BYTES).digest()
 
 
 def row_sum(key: bytes, score: float, truncated: int) -> bytes:
-    """Give 8 bytes by which damage to a row is seen."""
+    """Return 8 bytes by which damage to a row is noticed."""
     return hashlib.blake2b(repr((key, score, truncated)).encode(), digest_size=CHECK_BYTES).digest()

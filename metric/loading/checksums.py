@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bleurt_repro.metric.files.writing import write_text
 
@@ -26,6 +27,13 @@ SCORING_FILES = (
     "*.model",
 )
 PIECE = 1 << 20  # bytes read at once
+# Entries of config.json by which other tools compute the scores that we compute: in float32 whatever the weights are
+# stored in, and without a sigmoid (sentence-transformers, vLLM).
+FOR_OTHER_TOOLS: dict[str, Any] = {
+    "dtype": "float32",
+    "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"},
+}
+STORED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}  # as safetensors calls them
 
 
 class FileHashes:
@@ -81,8 +89,39 @@ def content_hash(folder: Path, hashes: FileHashes | None = None) -> str:
     digest = hashlib.sha256()
     for path in _matching(folder, SCORING_FILES):
         digest.update(path.name.encode())
-        digest.update(bytes.fromhex(hashes.sha256(path)))
+        config = _config_for_scoring(path) if path.name == "config.json" else None
+        digest.update(bytes.fromhex(hashes.sha256(path)) if config is None else hashlib.sha256(config).digest())
     return digest.hexdigest()[:HASH_DIGITS]
+
+
+def _config_for_scoring(path: Path) -> bytes | None:
+    """Return a config.json without the entries for other tools, which change no score here; None if it has none.
+
+    What remains is what `save_pretrained` writes, so that a checkpoint keeps its hash when the entries are added.
+    """
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(config, dict) or {**config, **FOR_OTHER_TOOLS} != config:
+            return None
+        del config["sentence_transformers"]
+        config["dtype"] = _stored_type(path.parent)
+        return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
+    except (ValueError, OSError, RecursionError):
+        return None
+
+
+def _stored_type(folder: Path) -> str:
+    """Return the type that a checkpoint's weights are stored in, by its name in torch; "float32" where it is not known."""
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt") as weights:
+                for name in weights.keys():  # noqa: SIM118  # it is no dict
+                    return STORED_TYPES.get(weights.get_slice(name).get_dtype(), "float32")
+        except SafetensorError:
+            break  # a damaged file has another hash anyway
+    return "float32"
 
 
 def scoring_files(folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
-"""The checkpoints that BLEURT's authors published, by the names they go by, and where each can be had today.
+"""The checkpoints that BLEURT's authors published, by the names they go by, and where each can be obtained today.
 
 Names, lengths and archives: https://github.com/google-research/bleurt/blob/master/checkpoints.md. The archives are
-TensorFlow; nothing here fetches them. A Hub copy is named only where its weights lie there as safetensors.
+TensorFlow; nothing here fetches them. A Hub copy is named only where the Hub has its weights as safetensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OfficialCheckpoint:
 
     @property
     def how_to_get(self) -> str:
-        """One sentence: what to download and the command that makes a checkpoint of it."""
+        """Return one sentence: what to download and the command that makes a checkpoint of it."""
         return (
             f"download {self.archive} and run `bleurt-repro convert {self.name}.zip {self.name}-converted`, "
             f"then give the folder {self.name}-converted as the checkpoint"
@@ -38,7 +38,7 @@ ENGLISH = "https://storage.googleapis.com/bleurt-oss"
 MULTILINGUAL = "https://storage.googleapis.com/bleurt-oss-21"
 
 # lucadiliello/* are made with bleurt-pytorch and hold a pickle, which is never opened; where the Hub's own service
-# offers the same weights as safetensors, they lie at the revision named. BramVanroy/*-pt hold the same weights again.
+# offers the same weights as safetensors, they are at the revision named. BramVanroy/*-pt hold the same weights again.
 OFFICIAL_CHECKPOINTS = {
     checkpoint.name: checkpoint
     for checkpoint in (

@@ -1,16 +1,23 @@
-"""Write a scorer: a folder that plain `transformers` opens and that records what BLEURT needs beyond it."""
+"""Write a scorer: a folder that plain `transformers` opens and that records what BLEURT needs beyond it.
+
+    python -m bleurt_repro.metric.loading.save FOLDER
+
+records in the config.json of a checkpoint made before what other tools read there; its scores and its hash stay.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 import tempfile
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.files.writing import naming_what_fails, put
+from bleurt_repro.metric.files.writing import naming_what_fails, put, write_text
 from bleurt_repro.metric.layout import CONFIG_KEY, Layout
-from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, scoring_files, write_checksums
+from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, FOR_OTHER_TOOLS, scoring_files, write_checksums
 
 if TYPE_CHECKING:
     import torch
@@ -72,9 +79,33 @@ def save_scorer(
         with naming_what_fails(folder):
             stored.save_pretrained(unfinished)
             tokenizer.save_pretrained(unfinished)
+            record_for_other_tools(unfinished)
         write_checksums(folder, scoring_files(unfinished))
         for file in sorted(unfinished.iterdir(), key=lambda file: (file.suffix == ".safetensors", file.name)):
             shutil.copymode(folder / CHECKSUMS_FILE, file)  # the weights are written for the owner alone
             put(file, folder / file.name)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def record_for_other_tools(folder: Path) -> None:
+    """Record in a checkpoint's config.json what makes other tools compute the same scores.
+
+    `transformers` computes in the type recorded there, which float16 makes slow and inexact on CPUs, and
+    sentence-transformers and vLLM put a sigmoid on the scores unless told not to.
+
+    Args:
+        folder: a checkpoint's.
+    """
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    write_config(folder, config)
+
+
+def write_config(folder: Path, config: dict[str, Any]) -> None:
+    """Write a checkpoint's config.json, with what `record_for_other_tools` records."""
+    config = {**config, **FOR_OTHER_TOOLS}
+    write_text(folder / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    record_for_other_tools(Path(sys.argv[1]))
