@@ -70,14 +70,18 @@ def make_sentencepiece(folder: Path) -> Path:
     return folder / "sent_piece.model"
 
 
-def make_variables(vocabulary: int, embedding: int | None = None, seed: int = 0) -> dict[str, np.ndarray]:
+def make_variables(
+    vocabulary: int, embedding: int | None = None, seed: int = 0, sizes: dict = SIZES
+) -> dict[str, np.ndarray]:
     """Random variables under the names and in the shapes of the official graph; `embedding` makes it a RemBERT."""
     random = np.random.default_rng(seed)
-    width, inner = SIZES["hidden_size"], SIZES["intermediate_size"]
+    width, inner = sizes["hidden_size"], sizes["intermediate_size"]
     variables = {"global_step": np.int64(7)}
+    # wider layers get smaller weights, so that their sums stay of one size, as trained ones do
+    scale = 0.3 * math.sqrt(SIZES["hidden_size"] / width)
 
     def dense(name, inputs, outputs):
-        variables[f"{name}/kernel"] = random.normal(0, 0.3, (inputs, outputs))
+        variables[f"{name}/kernel"] = random.normal(0, scale, (inputs, outputs))
         variables[f"{name}/bias"] = random.normal(0, 0.3, outputs)
 
     def norm(name, size):
@@ -85,13 +89,13 @@ def make_variables(vocabulary: int, embedding: int | None = None, seed: int = 0)
         variables[f"{name}/LayerNorm/beta"] = random.normal(0, 0.3, size)
 
     narrow = embedding or width
-    rows = {"word": vocabulary, "position": SIZES["max_position_embeddings"], "token_type": SIZES["type_vocab_size"]}
+    rows = {"word": vocabulary, "position": sizes["max_position_embeddings"], "token_type": sizes["type_vocab_size"]}
     for kind, count in rows.items():
         variables[f"bert/embeddings/{kind}_embeddings"] = random.normal(0, 0.5, (count, narrow))
     norm("bert/embeddings", narrow)
     if embedding:
         dense("bert/encoder/embedding_hidden_mapping_in", embedding, width)
-    for i in range(SIZES["num_hidden_layers"]):
+    for i in range(sizes["num_hidden_layers"]):
         layer = f"bert/encoder/layer_{i}"
         for part in ("query", "key", "value"):
             dense(f"{layer}/attention/self/{part}", width, width)
@@ -142,13 +146,16 @@ def make_official_bert(folder: Path, max_length: int = 48, lower_case: bool = Tr
     return variables
 
 
-def make_official_rembert(folder: Path, max_length: int = 48) -> dict[str, np.ndarray]:
-    """Write an official checkpoint of the BLEURT-20 kind; give its variables."""
+def make_official_rembert(
+    folder: Path, max_length: int = 48, seed: int = 0, sizes: dict = SIZES, embedding: int = 8
+) -> dict[str, np.ndarray]:
+    """Write an official checkpoint of the BLEURT-20 kind; return its variables."""
     pieces = make_sentencepiece(folder).with_suffix(".vocab").read_text(encoding="utf-8").count("\n")
-    variables = make_variables(pieces, embedding=8)
+    variables = make_variables(pieces, embedding, seed, sizes)
     write_variables(folder, variables)
-    sizes = {**SIZES, "vocab_size": pieces, "embedding_size": 8, "output_embedding_size": 16}
-    (folder / "bert_config.json").write_text(json.dumps(sizes))
+    # the output embedding of RemBERT's own training is named in the settings, and no part of BLEURT's graph
+    settings = {**sizes, "vocab_size": pieces, "embedding_size": embedding, "output_embedding_size": 2 * embedding}
+    (folder / "bert_config.json").write_text(json.dumps(settings))
     settings = {"vocab_file": None, "do_lower_case": None, "sp_model": "sent_piece", "max_seq_length": max_length}
     (folder / "bleurt_config.json").write_text(
         json.dumps({"name": "tiny20", "bert_config_file": "bert_config.json", "dynamic_seq_length": True, **settings})
@@ -156,10 +163,12 @@ def make_official_rembert(folder: Path, max_length: int = 48) -> dict[str, np.nd
     return variables
 
 
-def official_score(variables: dict[str, np.ndarray], ids: list[int], segments: list[int], gelu: str) -> float:
+def official_score(
+    variables: dict[str, np.ndarray], ids: list[int], segments: list[int], gelu: str, sizes: dict = SIZES
+) -> float:
     """The official graph for one input, in double precision."""
     v = {name: value.astype(np.float64) for name, value in variables.items()}
-    heads, size = SIZES["num_attention_heads"], SIZES["hidden_size"] // SIZES["num_attention_heads"]
+    heads, size = sizes["num_attention_heads"], sizes["hidden_size"] // sizes["num_attention_heads"]
 
     def dense(x, name):
         return x @ v[f"{name}/kernel"] + v[f"{name}/bias"]
@@ -178,7 +187,7 @@ def official_score(variables: dict[str, np.ndarray], ids: list[int], segments: l
     x = norm(x + v["bert/embeddings/position_embeddings"][: len(ids)], "bert/embeddings")
     if "bert/encoder/embedding_hidden_mapping_in/kernel" in v:
         x = dense(x, "bert/encoder/embedding_hidden_mapping_in")
-    for i in range(SIZES["num_hidden_layers"]):
+    for i in range(sizes["num_hidden_layers"]):
         layer = f"bert/encoder/layer_{i}"
         # (heads, tokens, size)
         query, key, value = (
@@ -203,14 +212,16 @@ PAIRS = [
 ]
 
 
-def expected_scores(scorer, variables: dict[str, np.ndarray], gelu: str, pairs: list = PAIRS) -> list[float]:
+def expected_scores(
+    scorer, variables: dict[str, np.ndarray], gelu: str, pairs: list = PAIRS, sizes: dict = SIZES
+) -> list[float]:
     """The official graph's scores of pairs that a scorer has encoded."""
     from bleurt_repro.metric.forward.encoding import PairEncoder
 
     encoder = PairEncoder(scorer.tokenizer, scorer.layout)
     tokens = encoder.tokenize(text for pair in pairs for text in pair)
     encoded = [encoder.encode([tokens[text] for text in pair]) for pair in pairs]
-    return [official_score(variables, pair.ids, pair.segments, gelu) for pair in encoded]
+    return [official_score(variables, pair.ids, pair.segments, gelu, sizes) for pair in encoded]
 
 
 def own_scores(folder: Path) -> tuple:

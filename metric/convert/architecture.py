@@ -1,4 +1,4 @@
-"""The two encoders that official BLEURT checkpoints have, as classes that plain `transformers` provides.
+"""The two encoders of official BLEURT checkpoints, as classes of plain `transformers`.
 
 English checkpoints are BERT; the BLEURT-20 family is RemBERT, whose token embeddings are narrower than its layers
 (https://openreview.net/forum?id=xpFFI_NtgpW). Both end in BERT's tanh pooler and one linear layer.
@@ -30,7 +30,7 @@ SHAPE_SETTINGS = (
     "max_position_embeddings",
     "type_vocab_size",
 )
-# Settings come from elsewhere, and one line of them describes a model of a billion layers: far above all BLEURTs there are.
+# Settings come from elsewhere, and one line can describe a model of a billion layers. Far above every BLEURT checkpoint.
 LARGEST_SIZES = {"num_hidden_layers": 1000, "vocab_size": 10_000_000}
 LARGEST_SIZE = 1_000_000
 LAYER_NORM_EPSILON = 1e-12  # the official graph's, whatever the settings say
@@ -53,7 +53,7 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 def is_rembert(settings: Mapping[str, Any]) -> bool:
-    """Tell the BLEURT-20 family, which projects narrow embeddings, from the English checkpoints."""
+    """Return whether settings are those of the BLEURT-20 family, which projects narrow embeddings."""
     return settings.get("embedding_size") is not None
 
 
@@ -100,7 +100,7 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
         common["classifier_dropout"] = 0.0
     try:
         return kind(**sizes, **common)
-    except Exception as error:  # whatever value the library finds amiss, the user needs one sentence
+    except Exception as error:  # whatever value the library refuses, the user needs one sentence
         raise ValueError(f"its settings describe no model ({first_line(error)})") from error
 
 
@@ -112,7 +112,7 @@ def _size(settings: Mapping[str, Any], name: str) -> int:
 
 
 def weight_shapes(config: PreTrainedConfig) -> dict[str, tuple[int, ...]]:
-    """List the weights of a scorer and their shapes, without making room for them."""
+    """List the weights of a scorer and their shapes, without allocating them."""
     import torch
 
     with torch.device("meta"):
@@ -122,10 +122,10 @@ def weight_shapes(config: PreTrainedConfig) -> dict[str, tuple[int, ...]]:
 def scorer_model(
     config: PreTrainedConfig, weights: dict[str, torch.Tensor], dtype: torch.dtype | None = None
 ) -> PreTrainedModel:
-    """Build a scorer of the weights given, in evaluation mode.
+    """Build a scorer from weights, in evaluation mode.
 
     Args:
-        config: as `scorer_config` gives it.
+        config: as `scorer_config` returns it.
         weights: all of its weights, by their names in `transformers`.
         dtype: arithmetic of the model; float32 by default.
 
@@ -142,7 +142,7 @@ def scorer_model(
             model = _model_class(config).from_pretrained(
                 None, config=config, state_dict=weights, dtype=dtype or torch.float32
             )
-    except Exception as error:  # whatever the library finds amiss, the user needs one sentence
+    except Exception as error:  # whatever the library refuses, the user needs one sentence
         raise ValueError(f"its weights make no model ({first_line(error)})") from error
     return model.eval()
 

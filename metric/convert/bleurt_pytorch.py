@@ -1,7 +1,7 @@
 """Read checkpoints made with bleurt-pytorch (https://github.com/lucadiliello/bleurt-pytorch), `model_type: "bleurt"`.
 
-They hold the official weights under other names, with a tokenizer class that no longer loads. They are read straight
-into memory: renaming costs nothing, so a converted copy on disk would only double the space and could go stale.
+They hold the official weights under other names, with a tokenizer class that no longer loads. They are read into memory
+directly: renaming costs nothing, so a converted copy on disk would only take the space twice and could become outdated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SAFE_REVISION = "on the Hub, the revision refs/pr/1 often holds safetensors: org
 
 
 def is_bleurt_pytorch(folder: Path) -> bool:
-    """Tell whether a folder holds a checkpoint in bleurt-pytorch's format."""
+    """Return whether a folder holds a checkpoint in bleurt-pytorch's format."""
     try:
         return read_settings(folder / "config.json").get("model_type") == MODEL_TYPE
     except ValueError:
@@ -76,7 +76,7 @@ def load_bleurt_pytorch(
 
 
 def _max_length(settings: dict[str, Any]) -> int:
-    """The format itself does not record the official length; the name it was made from does."""
+    """Return the most tokens of a pair: recorded, or that of the official name, which the format itself does not record."""
     recorded = settings.get("max_seq_length")
     official = OFFICIAL_CHECKPOINTS.get(str(settings.get("_name_or_path")).rsplit("/", 1)[-1])
     length = recorded or (official.max_length if official else settings.get("max_position_embeddings", 512))
@@ -104,7 +104,7 @@ def _tokenizer(folder: Path, settings: dict[str, Any], max_length: int) -> PreTr
 
 
 def _lower_case(folder: Path, settings: dict[str, Any]) -> bool:
-    """English checkpoints are uncased unless the files say otherwise."""
+    """Return whether to lower-case: English checkpoints do unless the files record otherwise."""
     file = folder / "tokenizer_config.json"
     recorded = read_settings(file) if file.is_file() else {}
     return bool(recorded.get("do_lower_case", settings.get("do_lower_case", True)))

@@ -1,11 +1,7 @@
-"""Read an official BLEURT checkpoint: what its settings name, put together as a scorer.
+"""Read an official BLEURT checkpoint as a scorer: its settings, its tokenizer, and its TensorFlow variables as torch tensors.
 
-Format: https://github.com/google-research/bleurt/blob/master/bleurt/checkpoint.py.
-
-Read the weights of an official checkpoint: TensorFlow variables as torch tensors, by their `transformers` names.
-
-TensorFlow is used to read files and nothing else: no graph is built, loaded or run. It is imported here only, and only
-when a checkpoint is converted.
+Format: https://github.com/google-research/bleurt/blob/master/bleurt/checkpoint.py. TensorFlow is used to read files and
+nothing else: no graph is built, loaded or run. It is imported here only, and only when a checkpoint is converted.
 """
 
 from __future__ import annotations
@@ -39,145 +35,17 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+SETTINGS = "bleurt_config.json"
+# A SentencePiece model may have a few pieces fewer than the embeddings have rows, as where rows are set aside.
+SPARE_ROWS = 0.01
 VARIABLES = Path("variables") / "variables"
 GRAPH = "saved_model.pb"
 # What training leaves beside the weights: the step counter and the optimizer's averages.
 NO_WEIGHTS = re.compile(r"global_step|.*/(adam|Adam)\w*|beta[12]_power")
 EXTRA_LAYER = re.compile(r"dense_\d+/(kernel|bias)")
-# Nothing is computed with TensorFlow here, so that its remarks on processors and arithmetic are of no use.
+# Nothing is computed with TensorFlow here, so its remarks on processors and arithmetic are of no use.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 DAMAGED = "the checkpoint is damaged or incomplete: download it again"
-
-
-def read_variables(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
-    """Read the weights of a scorer from a TensorFlow SavedModel's variables.
-
-    Args:
-        folder: the official checkpoint.
-        shapes: the weights wanted, by their names and in their shapes in `transformers`.
-
-    Returns:
-        the weights by those names, float32.
-
-    Raises:
-        ValueError: if TensorFlow is not installed, a file is missing or damaged, a variable is missing, unknown or of
-            another shape, or the checkpoint has hidden layers between the pooler and the score.
-    """
-    import torch
-    from tqdm.auto import tqdm
-
-    names = {official_name(weight): weight for weight in shapes}
-    reader = _reader(folder)
-    found = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
-    found = {name: shape for name, shape in found.items() if not NO_WEIGHTS.fullmatch(name)}
-    _check_variables(found, {name: _official_shape(name, shapes[weight]) for name, weight in names.items()})
-    weights = {}
-    for name in tqdm(sorted(names), desc="read", unit="variable", disable=None):
-        weight = torch.from_numpy(_read(reader, folder, name)).to(torch.float32)
-        weights[names[name]] = weight.T.contiguous() if name.endswith("/kernel") else weight
-    return weights
-
-
-def official_name(weight: str) -> str:
-    """Give the TensorFlow name of a weight.
-
-    Args:
-        weight: its name in `BertForSequenceClassification` or `RemBertForSequenceClassification`.
-    """
-    name = re.sub(r"^rembert\.", "bert.", weight)
-    name = re.sub(r"^classifier\.", "dense.", name)
-    name = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", name)
-    name = re.sub(r"LayerNorm\.weight$", "LayerNorm.gamma", name)
-    name = re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", name)
-    name = re.sub(r"_embeddings\.weight$", "_embeddings", name)
-    return re.sub(r"\.weight$", ".kernel", name).replace(".", "/")
-
-
-def graph_gelu(folder: Path) -> str | None:
-    """Tell which GELU the checkpoint's own graph computes, from the operations it lists.
-
-    Args:
-        folder: the official checkpoint.
-
-    Returns:
-        "erf", "tanh", or None if the folder holds no saved_model.pb.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
-    file = folder / GRAPH
-    if not file.is_file():
-        return None
-    _import_tensorflow()
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved_model = saved_model_pb2.SavedModel()
-    try:
-        saved_model.ParseFromString(file.read_bytes())
-    except Exception as error:
-        raise ValueError(f"{file} cannot be read ({first_line(error)}): {DAMAGED}") from error
-    operations: set[str] = set()
-    for meta_graph in saved_model.meta_graphs:
-        operations.update(node.op for node in meta_graph.graph_def.node)
-        for function in meta_graph.graph_def.library.function:
-            operations.update(node.op for node in function.node_def)
-    if operations & {"Erf", "Erfc"}:
-        return "erf"
-    return "tanh" if "Tanh" in operations else None
-
-
-def _official_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """TensorFlow stores the matrices of dense layers the other way round: (inputs, outputs)."""
-    return shape[::-1] if name.endswith("/kernel") else shape
-
-
-def _check_variables(found: dict[str, tuple[int, ...]], expected: dict[str, tuple[int, ...]]) -> None:
-    head = found.get("dense/kernel")
-    if any(EXTRA_LAYER.fullmatch(name) for name in found) or (head and head[-1:] != (1,)):
-        raise ValueError(
-            "the checkpoint has hidden layers between the pooler and the score (n_hidden_layers > 0), "
-            "which no class of transformers has: it cannot be converted"
-        )
-    try:
-        check_weights(found, expected)
-    except ValueError as error:
-        raise ValueError(f"variable {error}: the checkpoint is damaged or of another kind") from error
-
-
-def _reader(folder: Path) -> Any:
-    if not (folder / f"{VARIABLES}.index").is_file():
-        raise ValueError(f"no {VARIABLES}.index in {folder}: {DAMAGED}")
-    tensorflow = _import_tensorflow()
-    try:
-        return tensorflow.train.load_checkpoint(str(folder / VARIABLES))
-    except Exception as error:  # TensorFlow's own classes, which differ by fault and version
-        raise ValueError(f"{folder / VARIABLES}.index cannot be read ({first_line(error)}): {DAMAGED}") from error
-
-
-def _read(reader: Any, folder: Path, name: str) -> Any:
-    try:
-        return reader.get_tensor(name)
-    except Exception as error:
-        raise ValueError(
-            f"variable {name} of {folder / VARIABLES} cannot be read ({first_line(error)}): {DAMAGED}"
-        ) from error
-
-
-def _import_tensorflow() -> Any:
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    with contextlib.suppress(ImportError):
-        import triton  # noqa: F401 -- part of torch for CUDA; loaded after TensorFlow it ends in a segmentation fault
-    try:
-        import tensorflow
-    except ImportError as error:
-        raise ValueError(f"reading an official checkpoint takes TensorFlow: {install_hint('convert')}") from error
-    return tensorflow
-
-
-SETTINGS = "bleurt_config.json"
-# A SentencePiece model may have a few pieces fewer than the embeddings have rows, as where rows are set aside.
-SPARE_ROWS = 0.01
 
 
 def load_official(folder: Path, gelu: str = "auto") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -233,7 +101,7 @@ def _tokenizer(folder: Path, settings: dict[str, Any], max_length: int) -> PreTr
 
 
 def _check_pieces(listing: Path, pieces: int) -> None:
-    """Compare the model with the list of its pieces that lies beside it."""
+    """Compare the model with the list of its pieces in the same folder."""
     listed = listing.read_bytes().count(b"\n") if listing.is_file() else pieces
     if listed != pieces:
         raise ValueError(f"{listing.name} has {listed} pieces but {listing.stem}.model has {pieces}")
@@ -245,7 +113,136 @@ def _check_vocabulary(tokens: int, rows: int, spare: float) -> None:
 
 
 def _named(folder: Path, name: Any) -> Path:
-    """Give a file that the settings name; they come from elsewhere and must not lead elsewhere."""
+    """Return a file that the settings name; they come from elsewhere and must not lead to another folder."""
     if not isinstance(name, str) or Path(name).name != name or "\\" in name:
         raise ValueError(f"{SETTINGS} names {name!r}, which is no plain file name")
     return folder / name
+
+
+# --- the variables -------------------------------------------------------------------------------------------------
+
+
+def read_variables(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
+    """Read the weights of a scorer from a TensorFlow SavedModel's variables.
+
+    Args:
+        folder: the official checkpoint.
+        shapes: the weights wanted, by their names and in their shapes in `transformers`.
+
+    Returns:
+        the weights by those names, float32.
+
+    Raises:
+        ValueError: if TensorFlow is not installed, a file is missing or damaged, a variable is missing, unknown or of
+            another shape, or the checkpoint has hidden layers between the pooler and the score.
+    """
+    import torch
+    from tqdm.auto import tqdm
+
+    names = {official_name(weight): weight for weight in shapes}
+    reader = _reader(folder)
+    found = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
+    found = {name: shape for name, shape in found.items() if not NO_WEIGHTS.fullmatch(name)}
+    _check_variables(found, {name: _official_shape(name, shapes[weight]) for name, weight in names.items()})
+    weights = {}
+    for name in tqdm(sorted(names), desc="read", unit="variable", disable=None):
+        weight = torch.from_numpy(_read(reader, folder, name)).to(torch.float32)
+        weights[names[name]] = weight.T.contiguous() if name.endswith("/kernel") else weight
+    return weights
+
+
+def official_name(weight: str) -> str:
+    """Return the TensorFlow name of a weight.
+
+    Args:
+        weight: its name in `BertForSequenceClassification` or `RemBertForSequenceClassification`.
+    """
+    name = re.sub(r"^rembert\.", "bert.", weight)
+    name = re.sub(r"^classifier\.", "dense.", name)
+    name = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", name)
+    name = re.sub(r"LayerNorm\.weight$", "LayerNorm.gamma", name)
+    name = re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", name)
+    name = re.sub(r"_embeddings\.weight$", "_embeddings", name)
+    return re.sub(r"\.weight$", ".kernel", name).replace(".", "/")
+
+
+def graph_gelu(folder: Path) -> str | None:
+    """Find out which GELU the checkpoint's own graph computes, from the operations it lists.
+
+    Args:
+        folder: the official checkpoint.
+
+    Returns:
+        "erf", "tanh", or None if the folder holds no saved_model.pb.
+
+    Raises:
+        ValueError: if the file is damaged.
+    """
+    file = folder / GRAPH
+    if not file.is_file():
+        return None
+    _import_tensorflow()
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved_model = saved_model_pb2.SavedModel()
+    try:
+        saved_model.ParseFromString(file.read_bytes())
+    except Exception as error:
+        raise ValueError(f"{file} cannot be read ({first_line(error)}): {DAMAGED}") from error
+    operations: set[str] = set()
+    for meta_graph in saved_model.meta_graphs:
+        operations.update(node.op for node in meta_graph.graph_def.node)
+        for function in meta_graph.graph_def.library.function:
+            operations.update(node.op for node in function.node_def)
+    if operations & {"Erf", "Erfc"}:
+        return "erf"
+    return "tanh" if "Tanh" in operations else None
+
+
+def _official_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Transpose the shape of a dense layer's matrix, which TensorFlow stores as (inputs, outputs)."""
+    return shape[::-1] if name.endswith("/kernel") else shape
+
+
+def _check_variables(found: dict[str, tuple[int, ...]], expected: dict[str, tuple[int, ...]]) -> None:
+    head = found.get("dense/kernel")
+    if any(EXTRA_LAYER.fullmatch(name) for name in found) or (head and head[-1:] != (1,)):
+        raise ValueError(
+            "the checkpoint has hidden layers between the pooler and the score (n_hidden_layers > 0), "
+            "which no class of transformers has: it cannot be converted"
+        )
+    try:
+        check_weights(found, expected)
+    except ValueError as error:
+        raise ValueError(f"variable {error}: the checkpoint is damaged or of another kind") from error
+
+
+def _reader(folder: Path) -> Any:
+    if not (folder / f"{VARIABLES}.index").is_file():
+        raise ValueError(f"no {VARIABLES}.index in {folder}: {DAMAGED}")
+    tensorflow = _import_tensorflow()
+    try:
+        return tensorflow.train.load_checkpoint(str(folder / VARIABLES))
+    except Exception as error:  # TensorFlow's own classes, which differ by fault and version
+        raise ValueError(f"{folder / VARIABLES}.index cannot be read ({first_line(error)}): {DAMAGED}") from error
+
+
+def _read(reader: Any, folder: Path, name: str) -> Any:
+    try:
+        return reader.get_tensor(name)
+    except Exception as error:
+        raise ValueError(
+            f"variable {name} of {folder / VARIABLES} cannot be read ({first_line(error)}): {DAMAGED}"
+        ) from error
+
+
+def _import_tensorflow() -> Any:
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    with contextlib.suppress(ImportError):
+        import triton  # noqa: F401 -- part of torch for CUDA; loaded after TensorFlow it ends in a segmentation fault
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ValueError(f"reading an official checkpoint takes TensorFlow: {install_hint('convert')}") from error
+    return tensorflow

@@ -1,9 +1,9 @@
-"""Tokenizers that give the ids of the official implementation, and that plain `transformers` opens.
+"""Tokenizers with the ids of the official implementation, which plain `transformers` opens.
 
 English checkpoints: BERT's WordPiece as the official code has it. `transformers`' own BertTokenizer differs from it:
 words of 101-200 characters, private-use characters, capital sigma at the end of a word, rarer punctuation and marks.
-BLEURT-20: the SentencePiece library itself, since the faster rewriting of it in `tokenizers` finds control symbols
-such as "[SEP]" in the text and normalises some sequences otherwise.
+BLEURT-20: the SentencePiece library itself, since the faster version of it in `tokenizers` finds control symbols such
+as "[SEP]" in the text and normalises some sequences differently.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ IDEOGRAPHS = (
     r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}"
     r"\x{2A700}-\x{2B73F}\x{2B740}-\x{2B81F}\x{2B820}-\x{2CEAF}\x{2F800}-\x{2FA1F}"
 )
-# All ASCII that is no letter, digit or space counts as punctuation, such as $ and ^, which Unicode calls symbols.
+# All ASCII that is not a letter, digit or space counts as punctuation, such as $ and ^, which Unicode calls symbols.
 PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 # Python lower-cases a capital sigma that ends a word to the final form; \K: only the sigma is replaced.
 FINAL_SIGMA = r"\p{Cased}\p{Case_Ignorable}*\KΣ(?!\p{Case_Ignorable}*\p{Cased})"
 
 
 def read_vocabulary(file: Path) -> dict[str, int]:
-    """Read a WordPiece vocabulary as the official code does: one token a line, ids in order of first appearance.
+    """Read a WordPiece vocabulary as the official code does: one token per line, ids in order of first appearance.
 
     Raises:
         ValueError: if the file is missing or no UTF-8, or has no [CLS], [SEP] and [UNK].

@@ -98,7 +98,9 @@ def test_a_cased_checkpoint_stays_cased(tmp_path):
 
 def test_without_tensorflow_the_extra_is_named(official_english, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    refused(official_english[0], tmp_path, r"takes TensorFlow: `pip install -c constraints.txt '.\[convert\]'` in a clone")
+    refused(
+        official_english[0], tmp_path, r"takes TensorFlow: `pip install -c constraints.txt '.\[convert\]'` in a clone"
+    )
 
 
 # --- damage: one clear error, and nothing left --------------------------------------------------------------------
