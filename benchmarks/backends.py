@@ -1,4 +1,4 @@
-"""What a faster backend costs in agreement with human ratings, and what it gives in speed.
+"""Measure what a faster backend costs in agreement with human ratings, and what it gains in speed.
 
     python benchmarks/backends.py --ratings wmt2017/test.jsonl --output backends
 
@@ -25,6 +25,13 @@ BACKENDS: dict[str, dict[str, str]] = {
 }
 
 
+UNITS = {
+    "pairs_per_second": "pairs a second",
+    "tau": "Kendall's tau, mean of the language pairs",
+    "largest_difference": "of scores, from the exact ones",
+}
+
+
 def main() -> None:
     """Score all ratings with every backend and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -36,6 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS=str(options.threads), TOKENIZERS_PARALLELISM="false")
     import torch
+    from machine import write_result
 
     torch.set_num_threads(options.threads)
     with open(options.ratings, encoding="utf-8") as lines:
@@ -43,13 +51,13 @@ def main() -> None:
     results: dict[str, Any] = {"settings": {**vars(options), "ratings": Path(options.ratings).name, "output": None}}
     results["backends"] = measure(options.checkpoint, rows)
     output = Path(options.output)
-    output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    output.with_suffix(".md").write_text(table(results["backends"]))
+    results = write_result(output.with_suffix(".json"), "backends", UNITS, results)
+    output.with_suffix(".md").write_text(f"`{results['command']}`\n\n{table(results['backends'])}")
     print(table(results["backends"]))
 
 
 def measure(checkpoint: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give speed, tau and the difference from the exact scores for each backend."""
+    """Return speed, tau and the difference from the exact scores for each backend."""
     from bleurt_repro import BleurtScorer
 
     references, candidates = [row["reference"] for row in rows], [row["candidate"] for row in rows]
@@ -75,7 +83,7 @@ def measure(checkpoint: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def mean_tau(scores: Sequence[float], rows: list[dict[str, Any]]) -> float:
-    """Kendall's tau of the segments of each language pair, averaged."""
+    """Return Kendall's tau of the segments of each language pair, averaged."""
     from bleurt_repro.metric.statistics import kendall_tau
 
     pairs = sorted({row["lp"] for row in rows})
@@ -84,7 +92,7 @@ def mean_tau(scores: Sequence[float], rows: list[dict[str, Any]]) -> float:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Give the figures as Markdown; tau times 100."""
+    """Return the figures as Markdown; tau times 100."""
     lines = [
         "| backend | pairs/s | over exact | tau x 100 | change | largest difference |",
         "|---|---|---|---|---|---|",

@@ -22,8 +22,8 @@ class Job:
 
     Attributes:
         name: for the table.
-        run: does it in a folder, or goes on with it there.
-        contents: gives the finished files in a folder, those that must not depend on kills.
+        run: does it in a folder, or continues it there.
+        contents: returns the finished files in a folder, those that must not depend on kills.
         note: what it does.
     """
 
@@ -114,7 +114,7 @@ def training(given: Path) -> Job:
 
 
 def publishing(given: Path) -> Job:
-    """`publish model`, to a Hub that goes on while the one who publishes is killed."""
+    """`publish model`, to a Hub that keeps running while the publishing process is killed."""
     import huggingface_hub.constants as constants
 
     from bleurt_repro.hub_cards.contents import Target
@@ -141,7 +141,7 @@ def publishing(given: Path) -> Job:
             return {}
         files = store.files("model", name(folder), "main")[1]
         there = {path: store.content(entry.etag) for path, entry in files.items()}
-        # By halves would be some files of the commit without the others, or the same commit twice.
+        # Partially would be some files of the commit without the others, or the same commit twice.
         messages = store.messages("model", name(folder))
         if there:
             there["commits"] = str(messages).encode()
@@ -152,7 +152,7 @@ def publishing(given: Path) -> Job:
 
 
 def serve(folder: Path) -> str:
-    """Start the tests' Hub in a process of its own, which ends with this one; give its address."""
+    """Start the tests' Hub in a process of its own, which ends with this one; return its address."""
     from tests.loopback_hub import LoopbackHub
 
     reading, writing = os.pipe()

@@ -5,8 +5,8 @@
 It runs from the repository and takes the tests' small models, so that a job takes a second or two. Libraries are imported
 once: each job is a fork of that process, killed by SIGKILL after a time drawn evenly from nothing to the length of an
 undisturbed run. After each kill every file at its final place must be that of the undisturbed run or must not be there;
-then the job runs again to its end, and all must be equal. The table is written after each kill, and the same command goes
-on from there. Of publishing the Hub is another process (the tests' own, on
+then the job runs again to its end, and all must be equal. The table is written after each kill, and the same command
+continues from there. Of publishing the Hub is another process (the tests' own, on
 127.0.0.1), and its repository's content must be the old or the whole new one. It writes OUTPUT.json and OUTPUT.md, and
 exits with 1 if anything was lost, differed, or was half written. Linux only.
 """
@@ -33,6 +33,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["OMP_NUM_THREADS"] = "1"  # a fork may have no threads beside it
 from benchmarks.fault_jobs import JOBS, Contents, Job  # noqa: E402
+
+UNITS = {
+    "kills": "kills that met the running job",
+    "half_written": "files that differed from the undisturbed run's after a kill",
+    "differed": "folders that differed after the job had continued to its end",
+    "leftovers": "kills that left a temporary file",
+    "seconds": "seconds of the undisturbed job",
+}
 
 
 @dataclass
@@ -78,7 +86,7 @@ def parse() -> argparse.Namespace:
 
 
 def torment(name: str, place: Path, options: argparse.Namespace, results: dict[str, Any]) -> Iterator[Count]:
-    """Kill a job so often, what was counted before included; after each kill, give the count."""
+    """Kill a job so often, what was counted before included; after each kill, yield the count."""
     found = Count(**results["jobs"].get(name, {}))
     if found.kills >= options.kills:
         return
@@ -92,7 +100,7 @@ def torment(name: str, place: Path, options: argparse.Namespace, results: dict[s
         seconds.append(time.monotonic() - start)
     whole = job.contents(place / "whole0")
     if not whole or job.contents(place / "whole1") != whole:
-        raise SystemExit(f"{name} does not give the same twice, undisturbed")
+        raise SystemExit(f"{name} does not make the same twice, undisturbed")
     found.note, found.seconds = job.note, round(seconds[1], 2)
     results["jobs"][name] = vars(found)
     while found.kills < options.kills:
@@ -104,7 +112,7 @@ def torment(name: str, place: Path, options: argparse.Namespace, results: dict[s
 
 
 def one_kill(job: Job, folder: Path, whole: Contents, seconds: float, found: Count) -> None:
-    """Kill a job after so many seconds, look at what is there, let it go on, compare."""
+    """Kill a job after so many seconds, look at what is there, let it continue, compare."""
     child = fork(job.run, folder)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
@@ -130,7 +138,7 @@ def fresh(folder: Path) -> Path:
 
 
 def fork(run: Callable[[Path], Any], folder: Path) -> int:
-    """Start a job in a process of its own; give its number."""
+    """Start a job in a process of its own; return its number."""
     gc.collect()
     child = os.fork()
     if child:
@@ -154,12 +162,12 @@ def fork(run: Callable[[Path], Any], folder: Path) -> int:
 
 
 def wait(child: int) -> int:
-    """Wait for a process; give its exit code, negative if it was killed."""
+    """Wait for a process; return its exit code, negative if it was killed."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def bad(found: dict[str, Any]) -> bool:
-    """Say whether something was lost."""
+    """Return whether something was lost."""
     return bool(found["half_written"] or found["failed"] or found["differed"])
 
 
@@ -180,18 +188,20 @@ def row(name: str, found: dict[str, Any]) -> str:
 
 def write(results: dict[str, Any], output: Path) -> None:
     """Write both files."""
+    from benchmarks.machine import write_result
     from bleurt_repro.metric.files.writing import write_text
 
     head = (
-        "job", "seconds undisturbed", "kills", "not counted: over before the kill", "half-written files", "failed to go on",
+        "job", "seconds undisturbed", "kills", "not counted: over before the kill", "half-written files", "failed to continue",
         "differed at the end", "temporary files after the kill",
     )  # fmt: skip
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     lines += [row(name, found) for name, found in results["jobs"].items()]
-    command = f"python benchmarks/faults.py --output {output} --kills {results['kills']} --seed {results['seed']}"
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_text(output.with_suffix(".json"), json.dumps(results, indent=2) + "\n")
-    write_text(output.with_suffix(".md"), f"`{command}`\n\n" + "\n".join(lines) + "\n")
+    figures = {name: value for name, value in results.items() if name != "seed"}
+    words = ["faults.py", "--output", str(output), "--kills", str(results["kills"]), "--seed", str(results["seed"])]
+    found = write_result(output.with_suffix(".json"), "faults", UNITS, figures, words, seed=results["seed"])
+    write_text(output.with_suffix(".md"), f"`{found['command']}`\n\n" + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

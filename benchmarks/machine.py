@@ -1,17 +1,76 @@
-"""What the machine can do: its matrix products, a scorer's useful operations, a process's memory."""
+"""What every benchmark records of itself and the machine; and what the machine can do: matrix products, useful operations, memory."""
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
 ROWS = {"cpu": 2048, "cuda": 65536}
+# Of what is timed beside this package, where it is installed.
+PEERS = ("bert-score", "onnxruntime", "evaluate")
+
+
+def write_result(
+    output: str | Path,
+    kind: str,
+    unit: str | Mapping[str, str],
+    figures: Mapping[str, Any],
+    words: Sequence[str] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Write what a benchmark measured, with the command that repeats it, the unit, the machine and the versions.
+
+    Args:
+        output: the JSON file.
+        kind: the benchmark's name.
+        unit: of the figures; by the figure's name where they differ.
+        figures: what was measured, by name; "machine" may be among them.
+        words: the command line that repeats it; by default this process's.
+        more: fields of `Result`, such as seed or data.
+
+    Returns:
+        the object in the file.
+    """
+    from bleurt_repro.training.results import Result, versions
+
+    found = {"machine": description(torch.get_num_threads(), "cpu"), **figures, "unit": unit}
+    result = Result(kind, command(words), found, versions={**versions(), **_peers()}, **more)
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
+    result.write(output)
+    return result.to_json()
+
+
+def command(words: Sequence[str] | None = None) -> str:
+    """Return the command line of this process, files and folders by name, with the cores that it was held to.
+
+    Args:
+        words: the command line; by default this process's.
+    """
+    words = sys.argv if words is None else words
+    shown = [word if word.startswith("-") else Path(word).name for word in words[1:]]
+    run = " ".join(["python", f"benchmarks/{Path(words[0]).name}", *shown])
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    held = 0 < len(cores) < (os.cpu_count() or 1)
+    return f"taskset -c {','.join(map(str, cores))} {run}" if held else run
+
+
+def _peers() -> dict[str, str]:
+    found = {}
+    for name in PEERS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def matrix_rate(width: int, inner: int, device: str, dtype: torch.dtype = torch.float32, repeats: int = 7) -> float:
@@ -56,15 +115,18 @@ def useful_operations(config: Any, lengths: Sequence[int]) -> float:
 
 
 def peak_memory() -> int:
-    """The largest resident memory of this process so far, in bytes."""
+    """Return the largest resident memory of this process so far, in bytes (Linux)."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def description(threads: int, device: str) -> dict[str, Any]:
-    """Name the machine and the versions that timings depend on."""
-    import transformers
+    """Describe the machine: processor, instructions, GPU, threads, cores.
 
+    Args:
+        threads: that torch computes with.
+        device: "cpu" or "cuda".
+    """
     models = [
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     ]
@@ -73,9 +135,8 @@ def description(threads: int, device: str) -> dict[str, Any]:
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "gpu": torch.cuda.get_device_name() if device == "cuda" else None,
         "threads": threads,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "cores": os.cpu_count(),
+        "system": platform.system(),
     }
 
 

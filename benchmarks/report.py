@@ -9,6 +9,8 @@ from typing import Any
 OURS = "ours, exact"
 HEAD = (
     "way",
+    "how",
+    "setting",
     "pairs/s",
     "exact over it",
     "it over exact",
@@ -20,16 +22,20 @@ HEAD = (
 
 
 def table(results: dict[str, Any]) -> str:
-    """Give the figures as Markdown."""
-    machine, model = results["machine"], results["model"]
+    """Return the figures as Markdown: one table, in which each peer says how it ran."""
+    machine, model, versions = results["machine"], results["model"], results["versions"]
     rate = results["matrix_rate"]
     lines = [
+        f"`{results['command']}`",
+        "",
         f"{model['layers']} layers of {model['width']}; {machine['gpu'] or machine['processor']}"
-        f" ({machine['instructions']}), {machine['threads']} thread(s); torch {machine['torch']}, transformers"
-        f" {machine['transformers']}; {results['tokens_per_pair']:.1f} tokens a pair; medians of"
+        f" ({machine['instructions']}), {machine['threads']} thread(s); torch {versions['torch']}, transformers"
+        f" {versions['transformers']}{_bert_score(versions)}; {results['tokens_per_pair']:.1f} tokens a pair; medians of"
         f" {len(results['ways'][0]['seconds'])} interleaved rounds; ratios are medians of the rounds' ratios;"
         f" matrix products {rate['median'] / 1e9:.0f} GFLOP/s"
         f" ({rate['smallest'] / 1e9:.0f} to {rate['largest'] / 1e9:.0f}).",
+        "",
+        "Run: the software itself. Simulated: its batches and padding, with our weights, on the `transformers` model.",
         "",
         f"| {' | '.join(HEAD)} |",
         f"|{'---|' * len(HEAD)}",
@@ -37,8 +43,12 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines + [_row(way, results) for way in results["ways"]]) + "\n"
 
 
+def _bert_score(versions: dict[str, str]) -> str:
+    return f", bert-score {versions['bert-score']}" if "bert-score" in versions else ""
+
+
 def ratio(results: dict[str, Any], over: dict[str, Any]) -> float | None:
-    """How many times as fast as `over` the exact scorer is: the median over rounds."""
+    """Return how many times as fast as `over` the exact scorer is: the median over rounds."""
     exact = next((way for way in results["ways"] if way["name"] == OURS), None)
     if exact is None:
         return None
@@ -73,9 +83,11 @@ def plot(results: dict[str, Any], file: Path) -> None:
 def _row(way: dict[str, Any], results: dict[str, Any]) -> str:
     times = ratio(results, way)
     difference, memory = way["largest_difference"], results["memory_mb"][way["name"]]["scoring"]
-    comparable = "bert-score" not in way["name"]
+    comparable = difference is not None or way["name"] == OURS
     cells = [
         way["name"],
+        way["how"],
+        way["setting"],
         f"{way['pairs_per_second']:.1f}",
         "" if times is None else f"{times:.2f}",
         "" if times is None else f"{1 / times:.2f}",

@@ -1,4 +1,4 @@
-"""How scoring a file grows: time and memory with its length, two processes against one, and a kill in the middle.
+"""Measure how scoring a file grows: time and memory with its length, two processes against one, and a kill in the middle.
 
     python benchmarks/scaling.py --output scaling
     python benchmarks/scaling.py --output scaling --checkpoint bleurt-repro-mini --counts 1000 3000 10000 --shard-count 4000
@@ -26,6 +26,15 @@ WORDS = (
     "the a cat dog bird house river city mayor council said that it will rain tomorrow and nobody knows why price of bread "
     "rose again last week after three calm years while ships waited outside harbour for wind"
 ).split()
+
+
+UNITS = {
+    "seconds": "seconds of wall time, start-up included",
+    "processor_seconds": "seconds of processor time, start-up included",
+    "memory_mb": "megabytes (10^6 bytes), the largest resident memory",
+    "shards": "seconds of wall time of one process, and of two at once, by turn",
+    "kill": "records scored before the kill",
+}
 
 
 def main() -> None:
@@ -78,7 +87,7 @@ def write_pairs(file: Path, count: int) -> None:
 
 
 def command(checkpoint: str, pairs: Path, output: Path, *words: str) -> list[str]:
-    """Give the command that scores a file."""
+    """Return the command that scores a file."""
     run = [sys.executable, "-m", "bleurt_repro.cli", "score", "--device", "cpu", "--checkpoint", checkpoint]
     return [*run, "--pairs", str(pairs), "--output", str(output), *words]
 
@@ -144,13 +153,21 @@ def kill(folder: Path, checkpoint: str, count: int) -> dict[str, Any]:
 def write(results: dict[str, Any], output: Path) -> None:
     """Write the figures, a table and a plot."""
     import matplotlib
+    from machine import description, write_result
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    results = write_result(
+        output.with_suffix(".json"), "scaling", UNITS, {**results, "machine": description(1, "cpu")}, seed=0
+    )
     rows = results["growth"]
-    lines = ["| pairs | seconds | processor seconds | memory, MB |", "|---|---|---|---|"]
+    lines = [
+        f"`{results['command']}`",
+        "",
+        "| pairs | seconds | processor seconds | memory, MB |",
+        "|---|---|---|---|",
+    ]
     lines += [
         f"| {row['pairs']:,} | {row['seconds']:.1f} | {row['processor_seconds']:.1f} | {row['memory_mb']:.0f} |"
         for row in rows

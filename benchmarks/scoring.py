@@ -1,6 +1,6 @@
-"""How fast we score, against the peers' ways of scoring with the same weights, in one interleaved run.
+"""Time scoring: ours and what the peers do, each as its own documentation runs it, in one interleaved run.
 
-    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --output speed-mini
+    taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --output speed-mini
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size base --sample 1000 --slow-sample 64 --output speed-base
 
 Pairs are lines of JSON with reference and candidate; a random sample of them is scored by each way in turn, `--rounds`
@@ -23,6 +23,15 @@ from pathlib import Path
 from typing import Any
 
 SIZES = {"base": (12, 768), "large": (24, 1024)}
+UNITS = {
+    "seconds": "seconds of wall time for all pairs of the way, by round",
+    "pairs_per_second": "pairs a second, of the median round",
+    "share_of_matrix_rate": "useful operations over those of matrix products alone",
+    "padded_over_real_tokens": "tokens",
+    "largest_difference": "of scores, from the plain loop's",
+    "memory_mb": "megabytes (10^6 bytes) above the loaded model",
+    "matrix_rate": "operations a second",
+}
 
 
 def parse() -> argparse.Namespace:
@@ -93,7 +102,7 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
     """Make every way that works here."""
     import importlib.util
 
-    from strategies import bert_score, own, peers
+    from strategies import BERT_SCORE, bert_score, own, peers
 
     from bleurt_repro import BleurtScorer
 
@@ -101,14 +110,14 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
         return BleurtScorer(checkpoint, device=options.device, progress=False, **settings)
 
     exact = scorer()
-    makers: dict[str, Any] = {"ours, exact": lambda: own("ours, exact", exact)}
-    makers["ours, bfloat16"] = lambda: own("ours, bfloat16", scorer(dtype="bfloat16"))
+    makers: dict[str, Any] = {"ours, exact": lambda: own("ours, exact", exact, "float32, no padding")}
+    makers["ours, bfloat16"] = lambda: own("ours, bfloat16", scorer(dtype="bfloat16"), "bfloat16, no padding")
     if options.device == "cpu" and importlib.util.find_spec("onnxruntime"):
-        makers["ours, ONNX"] = lambda: own("ours, ONNX", scorer(backend="onnx"))
-        makers["ours, int8"] = lambda: own("ours, int8", scorer(backend="onnx-int8"))
+        makers["ours, ONNX"] = lambda: own("ours, ONNX", scorer(backend="onnx"), "ONNX Runtime, float32")
+        makers["ours, int8"] = lambda: own("ours, int8", scorer(backend="onnx-int8"), "ONNX Runtime, int8")
     if importlib.util.find_spec("bert_score"):
         layers = exact.model.config.num_hidden_layers
-        makers["bert-score, same encoder"] = lambda: bert_score(str(exact.folder), layers, options.device)
+        makers[BERT_SCORE] = lambda: bert_score(str(exact.folder), layers, options.device)
     makers = {**{way.name: lambda way=way: way for way in peers(exact)}, **makers}
     return [make() for name, make in makers.items() if not options.only or name in options.only]
 
@@ -116,7 +125,7 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
 def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Time every way in every round, and the machine's matrix products between them."""
     from machine import description, matrix_rate, useful_operations
-    from strategies import encode
+    from strategies import PLAIN, encode
 
     from bleurt_repro import BleurtScorer
 
@@ -135,7 +144,7 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
             scores[way.name] = way.score(pairs[:few] if way.slow else pairs)
             seconds[way.name].append(time.perf_counter() - start)
             print(f"round {number + 1}: {way.name} {seconds[way.name][-1]:.2f} s", file=sys.stderr, flush=True)
-    rate, plain = statistics.median(rates), scores.get("given order, batch 32")
+    rate, plain = statistics.median(rates), scores.get(PLAIN)
     rows = []
     for way in timed:
         count = few if way.slow else len(pairs)
@@ -144,12 +153,14 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
         rows.append(
             {
                 "name": way.name,
+                "how": way.how,
+                "setting": way.setting,
                 "pairs": count,
                 "seconds": seconds[way.name],
                 "pairs_per_second": count / middle,
                 "share_of_matrix_rate": useful_operations(config, own) / middle / rate,
                 "padded_over_real_tokens": way.padded_tokens(own) / sum(own),
-                "largest_difference": max(differs) if differs and "bert-score" not in way.name else None,
+                "largest_difference": max(differs) if differs and way.comparable else None,
             }
         )
     return {
@@ -185,10 +196,10 @@ def memory_of(options: argparse.Namespace, name: str) -> dict[str, float]:
 
 def write(results: dict[str, Any], output: Path) -> None:
     """Write the figures, a table and a plot."""
+    from machine import write_result
     from report import plot, table
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    results = write_result(output.with_suffix(".json"), "scoring", UNITS, results, seed=results["settings"]["seed"])
     text = table(results)
     output.with_suffix(".md").write_text(text)
     plot(results, output.with_suffix(".png"))

@@ -29,6 +29,12 @@ FIXED = {
 }
 TOLERANCE = 1e-5
 EVERY = 10.0
+UNITS = {
+    "memory_mib": "[seconds since the start, MiB of resident memory]",
+    "mib_an_hour": "MiB an hour, after the first quarter",
+    "pairs": "pairs scored",
+    "wrong": "batches whose scores changed",
+}
 
 
 def main() -> int:
@@ -40,8 +46,9 @@ def main() -> int:
     parser.add_argument("--checkpoint", default="bleurt-repro-mini")
     options = parser.parse_args()
 
+    from machine import write_result
+
     from bleurt_repro import BleurtScorer
-    from bleurt_repro.metric.files.writing import write_text
 
     scorer = BleurtScorer(options.checkpoint, device="cpu", progress=False)
     work = Work(scorer, time.monotonic() + 60 * options.minutes)
@@ -54,7 +61,7 @@ def main() -> int:
         alive[-1].join(EVERY)
     results = {
         "minutes": options.minutes,
-        "threads": options.threads,
+        "scoring_threads": options.threads,
         "pairs": work.pairs,
         "fixed_batches": work.fixed,
         "wrong": work.wrong,
@@ -62,7 +69,7 @@ def main() -> int:
         **trend(memory),
         "memory_mib": memory,
     }
-    write_text(options.output, json.dumps(results) + "\n")
+    results = write_result(options.output, "soak", UNITS, results)
     print(json.dumps({name: value for name, value in results.items() if name != "memory_mib"}, indent=2))
     return int(bool(work.wrong or work.errors))
 
@@ -103,7 +110,7 @@ def resident() -> float:
 
 
 def trend(memory: list[tuple[int, float]]) -> dict[str, float]:
-    """Sum the samples up, but those of the first quarter."""
+    """Sum up the samples after the first quarter."""
     settled = memory[len(memory) // 4 :]
     sizes = [size for _, size in settled]
     slope = statistics.linear_regression(*zip(*settled, strict=True)).slope if len(settled) > 1 else 0.0

@@ -1,4 +1,4 @@
-"""The ways to score the same pairs with the same weights that `scoring.py` compares."""
+"""The ways to score the same pairs that `scoring.py` compares: each peer as its own documentation runs it, and ours."""
 
 from __future__ import annotations
 
@@ -17,36 +17,84 @@ Pair = tuple[str, str]
 
 
 class Strategy(NamedTuple):
-    """One way: its name, how it scores, and the tokens it computes on for pairs of given lengths."""
+    """One way to score.
+
+    Attributes:
+        name: of the way.
+        how: "run", if it is the software itself that runs, or "simulated", if its batches and padding do on our model.
+        setting: what the documentation of the software says: length, batches, arithmetic.
+        score: scores pairs.
+        padded_tokens: returns the tokens it computes on for pairs of given lengths.
+        slow: whether it scores the first pairs of the sample only.
+        comparable: whether its scores are those of the same model.
+    """
 
     name: str
+    how: str
+    setting: str
     score: Callable[[Sequence[Pair]], list[float]]
     padded_tokens: Callable[[Sequence[int]], int]
     slow: bool = False
+    comparable: bool = True
+
+
+# Official BLEURT scores batches of 16 in the given order and pads each pair to the checkpoint's length; `evaluate`'s own
+# bleurt calls it, with a checkpoint of 128 tokens unless told otherwise. With length batching it sorts the pairs and pads
+# to the longest of each batch: https://github.com/google-research/bleurt/blob/master/bleurt/score.py
+OFFICIAL_BATCH = 16
+# A `transformers` model in a plain loop; 32 is what its users choose most often, the library has no default.
+PLAIN_BATCH = 32
+PLAIN = "transformers, plain loop"
+BERT_SCORE = "bert-score, the same encoder"
+
+
+def in_order(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Return batches of a number of pairs in the given order."""
+    return [list(range(start, min(start + size, len(lengths)))) for start in range(0, len(lengths), size)]
+
+
+def by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Return batches of a number of pairs in order of length, as the official length batching makes them."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+class _Plan(NamedTuple):
+    how: str
+    setting: str
+    batches: Callable[[Sequence[int]], list[list[int]]]
+    fixed: int | None
+
+
+_OFFICIAL = functools.partial(in_order, size=OFFICIAL_BATCH)
+PLANS = {
+    "evaluate's bleurt, its default": _Plan("simulated", "padded to 128, batches of 16", _OFFICIAL, 128),
+    "official BLEURT, a 512-token checkpoint": _Plan("simulated", "padded to 512, batches of 16", _OFFICIAL, 512),
+    "official BLEURT, length batching": _Plan(
+        "simulated", "sorted, batches of 16", functools.partial(by_length, size=OFFICIAL_BATCH), None
+    ),
+    PLAIN: _Plan("run", "given order, batches of 32", functools.partial(in_order, size=PLAIN_BATCH), None),
+}
 
 
 def peers(scorer: BleurtScorer) -> list[Strategy]:
-    """What others do, with the scorer's own `transformers` model and tokens."""
-    plans: dict[str, tuple[Callable[[Sequence[int]], list[list[int]]], int | None]] = {
-        "padded to 512": (functools.partial(in_order, size=32), 512),
-        "padded to 128": (functools.partial(in_order, size=32), 128),
-        "given order, batch 32": (functools.partial(in_order, size=32), None),
-        "sorted, batch 16": (functools.partial(by_length, size=16), None),
-    }
+    """Return what others do, with the scorer's own `transformers` model and tokens, as their documentation runs it."""
     return [
         Strategy(
             name,
-            functools.partial(_score, scorer, plan, fixed),
-            functools.partial(_padded_tokens, plan, fixed),
-            slow=fixed is not None,
+            plan.how,
+            plan.setting,
+            functools.partial(_score, scorer, plan.batches, plan.fixed),
+            functools.partial(_padded_tokens, plan.batches, plan.fixed),
+            slow=plan.fixed is not None,
         )
-        for name, (plan, fixed) in plans.items()
-        if fixed is None or fixed <= scorer.model.config.max_position_embeddings
+        for name, plan in PLANS.items()
+        if plan.fixed is None or plan.fixed <= scorer.model.config.max_position_embeddings
     ]
 
 
-def own(name: str, scorer: BleurtScorer) -> Strategy:
-    """Our scorer as it stands."""
+def own(name: str, scorer: BleurtScorer, setting: str) -> Strategy:
+    """Return our scorer as it is."""
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         references, candidates = zip(*pairs, strict=True)
@@ -55,22 +103,29 @@ def own(name: str, scorer: BleurtScorer) -> Strategy:
     def padded_tokens(lengths: Sequence[int]) -> int:
         if scorer.device.type == "cpu":
             return sum(lengths)
-        return sum(len(batch) * lengths[batch[0]] for batch in batches_by_tokens(lengths, scorer.members[0].batch_tokens))
+        return sum(
+            len(batch) * lengths[batch[0]] for batch in batches_by_tokens(lengths, scorer.members[0].batch_tokens)
+        )
 
-    return Strategy(name, score, padded_tokens)
+    return Strategy(name, "run", setting, score, padded_tokens)
 
 
 def bert_score(encoder: str, layers: int, device: str) -> Strategy:
-    """BERTScore by its own package, on an encoder of the same size; its scores are no BLEURT scores."""
+    """Return BERTscore by its own package, on the same encoder; its scores are no BLEURT scores.
+
+    The package computes in float32 with the models it names. `transformers` would open an encoder whose weights are stored in
+    float16 in that arithmetic, which takes several times as long on a CPU, so the weights are converted.
+    """
     from bert_score import BERTScorer
 
     made = BERTScorer(model_type=encoder, num_layers=layers, device=device)
+    made._model.float()
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         references, candidates = ([text or "." for text in texts] for texts in zip(*pairs, strict=True))
         return made.score(candidates, references)[2].tolist()
 
-    return Strategy("bert-score, same encoder", score, sum)
+    return Strategy(BERT_SCORE, "run", "float32, its batches of 64", score, sum, comparable=False)
 
 
 def encode(scorer: BleurtScorer, pairs: Sequence[Pair]) -> list[Encoded]:
@@ -78,19 +133,8 @@ def encode(scorer: BleurtScorer, pairs: Sequence[Pair]) -> list[Encoded]:
     return scorer.members[0].encoder.encode_all([(reference, candidate) for reference, candidate in pairs])
 
 
-def in_order(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Batches of a number of pairs in the given order."""
-    return [list(range(start, min(start + size, len(lengths)))) for start in range(0, len(lengths), size)]
-
-
-def by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Batches of a number of pairs in order of length, as the official length batching makes them."""
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    return [order[start : start + size] for start in range(0, len(order), size)]
-
-
 class _Fixed(PlainForward):
-    """The model's own forward pass over batches of one fixed length."""
+    """Runs the model's own forward pass over batches of one fixed length, or of the longest pair's."""
 
     def __init__(self, scorer: BleurtScorer, length: int | None) -> None:
         super().__init__(scorer.model, scorer.tokenizer.pad_token_id)

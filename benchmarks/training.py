@@ -1,4 +1,4 @@
-"""How fast fine-tuning goes, and what padding and arithmetic cost it.
+"""Time fine-tuning, and what padding and arithmetic cost it.
 
     python benchmarks/training.py --ratings train.jsonl --output training
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import statistics
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import description, matrix_rate
+from machine import description, matrix_rate, write_result
 from transformers import TrainerCallback
 
 WAYS = {
@@ -26,6 +25,14 @@ WAYS = {
     "by length, float32": {"train_sampling_strategy": "group_by_length", "bf16": False},
     "random order, bfloat16": {"train_sampling_strategy": "random", "bf16": True},
     "by length, bfloat16": {"train_sampling_strategy": "group_by_length", "bf16": True},
+}
+
+
+UNITS = {
+    "pairs_per_second": "pairs a second, of the median round",
+    "padded_over_real": "tokens",
+    "operations_per_second": "operations of real tokens a second",
+    "matrix_rate": "operations a second",
 }
 
 
@@ -67,7 +74,7 @@ def main() -> None:
         "ways": {name: summary([one[name] for one in rounds], config) for name in WAYS},
     }
     output = Path(options.output)
-    output.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    results = write_result(output.with_suffix(".json"), "training speed", UNITS, results, seed=1)
     output.with_suffix(".md").write_text(text := table(results))
     print(text)
 
@@ -81,7 +88,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     model, tokenizer = open_model(options.model)
     layout = layout_for(model, tokenizer, options.max_length)
     prepare_scorer(model, tokenizer, layout)
-    texts = read_data(RatingArguments(model=options.model, train_file=options.ratings), layout, 1)["train"]
+    texts = read_data(RatingArguments(model=options.model, train_file=options.ratings), layout, 1)[0]["train"]
     return {
         "model": model,
         "data": encode_texts(texts, tokenizer, layout, keep=["score"]),
@@ -90,7 +97,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure(setting: dict[str, Any], way: dict[str, Any], steps: int) -> dict[str, float]:
-    """Take some steps in one way; two before them do not count."""
+    """Take some steps in one way; two steps before them do not count."""
     from bleurt_repro.training.finetune import FinetuningArguments
     from bleurt_repro.training.trainer import ScorerTrainer
 
@@ -135,11 +142,13 @@ def summary(rounds: list[dict[str, float]], config: Any) -> dict[str, float]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Give the figures as Markdown."""
+    """Return the figures as Markdown."""
     ways, rates, machine = results["ways"], results["matrix_rate"], results["machine"]
     first = next(iter(ways.values()))["pairs_per_second"]
     lines = [
-        f"{machine['processor']} ({machine['instructions']}), {machine['threads']} thread(s), torch {machine['torch']}; "
+        f"`{results['command']}`",
+        "",
+        f"{machine['processor']} ({machine['instructions']}), {machine['threads']} thread(s), torch {results['versions']['torch']}; "
         f"matrix products {rates['float32'] / 1e9:.0f} GFLOP/s in float32, {rates['bfloat16'] / 1e9:.0f} in bfloat16.",
         "",
         "| way | pairs/s | over the first | padded/real tokens | share of the matrix rate |",

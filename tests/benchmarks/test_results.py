@@ -1,0 +1,149 @@
+"""What the benchmarks write: command, unit, machine and versions in each file; each peer as its documentation runs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from bleurt_repro import BleurtScorer
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PAIRS = [
+    ("the cat sat on the mat", "a cat was on the mat"),
+    ("it rained", "it was dry all day"),
+    ("no", "no one came"),
+]
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Return a function that imports a benchmark's file, which stands beside those it imports."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield importlib.import_module
+    for name in [
+        name
+        for name, module in sys.modules.items()
+        if Path(getattr(module, "__file__", None) or "/").parent == BENCHMARKS
+    ]:
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_scorer):
+    return BleurtScorer(str(tiny_scorer), device="cpu", progress=False)
+
+
+def test_every_file_has_its_command_unit_machine_and_versions(load, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        sys, "argv", ["/somewhere/benchmarks/soak.py", "--output", "/home/me/soak.json", "--minutes", "20"]
+    )
+    written = load("machine").write_result(
+        tmp_path / "new" / "soak.json", "soak", {"pairs": "pairs scored"}, {"pairs": 7}
+    )
+    found = json.loads((tmp_path / "new" / "soak.json").read_text())
+    assert found == written
+    assert found["command"].endswith("python benchmarks/soak.py --output soak.json --minutes 20")
+    assert found["kind"] == "soak" and found["unit"] == {"pairs": "pairs scored"} and found["pairs"] == 7
+    assert found["machine"]["processor"] and found["machine"]["cores"] == os.cpu_count()
+    assert {"bleurt_repro", "python", "torch", "transformers"} <= set(found["versions"])
+
+
+def test_the_command_names_the_core_that_the_process_is_held_to(load, monkeypatch):
+    command = load("machine").command
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2}, raising=False)
+    assert (
+        command(["x/scoring.py", "--pairs", "/a/b.jsonl"])
+        == "taskset -c 2 python benchmarks/scoring.py --pairs b.jsonl"
+    )
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    assert command(["x/scoring.py", "--pairs", "/a/b.jsonl"]) == "python benchmarks/scoring.py --pairs b.jsonl"
+
+
+@pytest.mark.parametrize("name", ["backends", "faults", "scaling", "scoring", "soak", "training"])
+def test_every_benchmark_writes_by_that_function_and_names_its_units(name):
+    text = (BENCHMARKS / f"{name}.py").read_text()
+    assert text.count("write_result(") == 1 and "UNITS = {" in text and "json.dumps(results," not in text
+
+
+def test_peers_run_as_documented_and_simulations_are_called_so(load, scorer, monkeypatch):
+    strategies = load("strategies")
+    monkeypatch.setattr(scorer.model.config, "max_position_embeddings", 512)
+    ways = {way.name: way for way in strategies.peers(scorer)}
+    assert {name: (way.how, way.setting) for name, way in ways.items()} == {
+        "evaluate's bleurt, its default": ("simulated", "padded to 128, batches of 16"),
+        "official BLEURT, a 512-token checkpoint": ("simulated", "padded to 512, batches of 16"),
+        "official BLEURT, length batching": ("simulated", "sorted, batches of 16"),
+        "transformers, plain loop": ("run", "given order, batches of 32"),
+    }
+    lengths = [5, 30, 7] * 12
+    assert [way.padded_tokens(lengths) for way in ways.values()] == [
+        36 * 128,
+        36 * 512,
+        16 * 30 + 16 * 7 + 4 * 5,
+        36 * 30,
+    ]
+
+
+def test_all_ways_of_the_same_model_agree(load, scorer):
+    strategies = load("strategies")
+    expected = strategies.own("ours, exact", scorer, "float32").score(PAIRS)
+    ways = strategies.peers(scorer)
+    assert len(ways) >= 2
+    for way in ways:
+        assert way.score(PAIRS) == pytest.approx(expected, abs=1e-5), way.name
+
+
+def test_bertscore_computes_in_float32_though_the_encoder_is_stored_in_float16(load, scorer, tmp_path):
+    pytest.importorskip("bert_score")
+    import torch
+    from bert_score import BERTScorer
+    from transformers import AutoModel
+
+    scorer.model.base_model.half().save_pretrained(tmp_path)
+    scorer.model.base_model.float()
+    scorer.tokenizer.save_pretrained(tmp_path)
+    assert AutoModel.from_pretrained(tmp_path).dtype == torch.float16
+    made = []
+    keep = BERTScorer.__init__
+
+    def remember(self, *words, **named):
+        keep(self, *words, **named)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BERTScorer, "__init__", remember)
+        way = load("strategies").bert_score(str(tmp_path), scorer.model.config.num_hidden_layers, "cpu")
+    assert {weight.dtype for weight in made[0]._model.parameters()} == {torch.float32}
+    assert len(way.score(PAIRS)) == 3 and (way.how, way.setting) == ("run", "float32, its batches of 64")
+
+
+def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text("".join(json.dumps({"reference": one, "candidate": two}) + "\n" for one, two in PAIRS))
+    scoring, report = load("scoring"), load("report")
+    options = argparse.Namespace(
+        pairs=str(pairs), output="out", checkpoint=str(scorer.folder), size=None, sample=3, slow_sample=2, rounds=1,
+        threads=1, device="cpu", only=["ours, exact", "transformers, plain loop"], seed=0, memory_of=None,
+    )  # fmt: skip
+    measured = scoring.measure(options, options.checkpoint, scoring.sample(options))
+    measured["memory_mb"] = {way["name"]: {"loaded": 1.0, "scoring": 2.0} for way in measured["ways"]}
+    results = load("machine").write_result(tmp_path / "speed.json", "scoring", scoring.UNITS, measured)
+    lines = report.table(results).splitlines()
+    head = [cell.strip() for cell in next(line for line in lines if line.startswith("| way")).split("|")]
+    rows = [
+        dict(zip(head, (cell.strip() for cell in line.split("|")), strict=True))
+        for line in lines
+        if " | run | " in line
+    ]
+    assert {row["way"]: row["setting"] for row in rows} == {
+        "transformers, plain loop": "given order, batches of 32",
+        "ours, exact": "float32, no padding",
+    }
+    assert lines[0] == f"`{results['command']}`"
