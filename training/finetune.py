@@ -15,7 +15,9 @@ From Python:
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +27,7 @@ from bleurt_repro.training.arguments import run_as_command
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from datasets import Dataset
     from torch import Tensor
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 # Ratings beyond these are far from standardised: 760 of 1 to 3 points took a trained scorer from tau 49 to 29, the same
 # ones standardised to 53 (docs/reproduction.md, figure 3).
 FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
+# Ratings of a language pair from which its own mean and deviation are taken; of fewer, those of the whole file.
+LEAST_OF_A_PAIR = 20
 # Validation ratings that are compared with each other when the ranking loss is measured.
 RANKED_TOGETHER = 128
 
@@ -65,6 +69,12 @@ class RatingArguments:
     )
     export_dtype: str = field(
         default="float32", metadata={"help": "Of the stored weights: float32, bfloat16, float16."}
+    )
+    standardize: bool = field(
+        default=True,
+        metadata={
+            "help": "Standardise ratings that are far from mean 0 and deviation 1, each language pair by itself."
+        },
     )
     loss: str = field(default="regression", metadata={"help": "regression (BLEURT, section 3), or ranking."})
     ranking_clip: bool = field(
@@ -178,52 +188,115 @@ def layout_for(
     return replace(layout, max_length=max_length or layout.max_length)
 
 
-def _warn_of_scale(scores: Sequence[float], file: str) -> None:
-    """Warn where ratings are far from standardised ones, which a fresh or a trained head gives (BLEURT, section 5.1)."""
+def standardize_ratings(sides: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any] | None:
+    """Bring ratings that are far from standardised to mean 0 and deviation 1, those of each language pair by themselves.
+
+    A fresh head predicts about 0, and a trained one standardised ratings (BLEURT, section 5.1): of other ratings the first
+    steps teach little but the scale. Validation ratings are transformed by the mean and deviation of the *training* ratings
+    of their language pair, as the model's predictions are: so the validation loss is on the scale of the training loss, and
+    nothing of the validation ratings enters training.
+
+    Args:
+        sides: "train" and "validation", each a list of ratings; their scores are changed in place.
+
+    Returns:
+        what was done, "by" and the "mean", "deviation" and number of "ratings" by language pair; None if the training
+        ratings are about standardised already: then all stay as they are.
+    """
     import numpy as np
 
-    mean, deviation = float(np.mean(scores)), float(np.std(scores))
-    if abs(mean) > FARTHEST_MEAN or not LEAST_DEVIATION < deviation < LARGEST_DEVIATION:
-        warnings.warn(
-            f"the ratings of {file} have mean {mean:.3g} and standard deviation {deviation:.3g}: subtract the one and divide "
-            "by the other before training, or the first steps teach little but the scale",
-            stacklevel=2,
-        )
+    from bleurt_repro.metric.statistics import standardise
+
+    scores = np.array([row["score"] for row in sides["train"]])
+    if abs(scores.mean()) <= FARTHEST_MEAN and LEAST_DEVIATION < scores.std() < LARGEST_DEVIATION:
+        return None
+    groups = {name: scores[places] for name, places in _by_language_pair(sides["train"]).items()}
+    own = {
+        name: values for name, values in groups.items() if len(values) >= LEAST_OF_A_PAIR and values.std() > 0 and name
+    }
+    for side in sides.values():
+        for name, places in _by_language_pair(side).items():
+            values = standardise(np.array([side[i]["score"] for i in places]), own.get(name, scores))
+            for i, value in zip(places, values.tolist(), strict=True):
+                side[i]["score"] = value
+    pooled = {"all others" if own else "all": scores} if set(groups) - set(own) else {}
+    return {
+        "by": "lp" if own else "file",
+        "groups": {
+            name: {"mean": float(values.mean()), "deviation": float(values.std()), "ratings": len(values)}
+            for name, values in {**own, **pooled}.items()
+        },
+    }
 
 
-def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> dict[str, Dataset]:
+def _by_language_pair(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """Return the places of the ratings of each language pair; "" stands for none."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        places[row.get("lp") or ""].append(i)
+    return dict(sorted(places.items()))
+
+
+def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> tuple[dict[str, Dataset], dict[str, Any] | None]:
     """Read the ratings to train and to validate on.
 
+    Returns:
+        the data sets "train" and "validation"; and how ratings were standardised, or None if they were not.
+
     Raises:
-        ValueError: if scores do not vary, or one side would be empty.
+        ValueError: if there are too few ratings, or their scores do not vary.
     """
     from datasets import Dataset
 
     from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, rating_records
-    from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 
-    columns = (*layout.inputs, "score")
     required = [name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references]
     rows = rating_records(ratings.train_file, required)
     if ratings.validation_file:
         sides = {"train": rows, "validation": rating_records(ratings.validation_file, required)}
     else:
-        train, validation = split_without_overlap(rows, ratings.validation_ratio, seed)
-        sides = {"train": [rows[i] for i in train], "validation": [rows[i] for i in validation]}
+        sides = _split(rows, ratings, seed)
     for name, side in sides.items():
-        if layout.reads_sources and any(row["source"] is None for row in side):
-            raise ValueError(f"the model reads sources, but {name} ratings of {ratings.train_file} have none")
-        if len({row["score"] for row in side}) < 2:
-            raise ValueError(
-                f"the {name} ratings ({len(side)} of {ratings.train_file}) must have at least two different scores: "
-                "from equal ones nothing can be learnt or chosen"
-            )
-    if ratings.loss == "regression":
-        _warn_of_scale([row["score"] for row in sides["train"]], ratings.train_file)
-    return {
+        _check_ratings(name, side, ratings, layout)
+    done = standardize_ratings(sides) if ratings.standardize and ratings.loss == "regression" else None
+    if done:
+        warnings.warn(
+            f"the ratings of {ratings.train_file} are standardised (mean 0, deviation 1 by {done['by']}), as they are far "
+            "from it; --no-standardize leaves them as they are",
+            stacklevel=2,
+        )
+    columns = (*layout.inputs, "score")
+    data = {
         name: Dataset.from_list([{column: row[column] for column in columns} for row in side])
         for name, side in sides.items()
     }
+    return data, done
+
+
+def _split(rows: list[dict[str, Any]], ratings: RatingArguments, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """Split ratings into those to train and to validate on, no reference or source on both sides."""
+    from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
+
+    # two ratings at least on each side
+    least = max(4, math.ceil(2 / ratings.validation_ratio)) if 0 < ratings.validation_ratio < 1 else 4
+    if len(rows) < least:
+        raise ValueError(
+            f"{ratings.train_file} has {len(rows)} rating(s), too few to set any apart for validation: at least {least} "
+            f"are needed with validation_ratio {ratings.validation_ratio:g}, or a --validation_file"
+        )
+    train, validation = split_without_overlap(rows, ratings.validation_ratio, seed)
+    return {"train": [rows[i] for i in train], "validation": [rows[i] for i in validation]}
+
+
+def _check_ratings(name: str, side: list[dict[str, Any]], ratings: RatingArguments, layout: Layout) -> None:
+    file = ratings.validation_file if name == "validation" and ratings.validation_file else ratings.train_file
+    if layout.reads_sources and any(row["source"] is None for row in side):
+        raise ValueError(f"the model reads sources, but {name} ratings of {file} have none")
+    if len({row["score"] for row in side}) < 2:
+        raise ValueError(
+            f"the {name} ratings ({len(side)} of {file}) must be at least two with different scores: from equal ones "
+            "nothing can be learnt or chosen; give more ratings, or set another part apart with --validation_ratio"
+        )
 
 
 def finetune(ratings: RatingArguments, arguments: FinetuningArguments) -> Result:
@@ -266,10 +339,10 @@ def _finetune(
     model, tokenizer = open_model(str(folder))
     layout = layout_for(model, tokenizer, ratings.max_length, ratings.layout)
     prepare_scorer(model, tokenizer, layout)
-    data = {
-        name: encode_texts(texts, tokenizer, layout, keep=["score"])
-        for name, texts in read_data(ratings, layout, arguments.seed).items()
-    }
+    texts, standardized = read_data(ratings, layout, arguments.seed)
+    if standardized:
+        getattr(model.config, CONFIG_KEY)["ratings"] = standardized
+    data = {name: encode_texts(side, tokenizer, layout, keep=["score"]) for name, side in texts.items()}
 
     trainer = ScorerTrainer(
         model=model,
@@ -297,6 +370,7 @@ def _finetune(
         "files": files,
         **{f"{name}_ratings": len(side) for name, side in data.items()},
         "truncated": sum(sum(side["truncated"]) for side in data.values()),
+        "standardized": standardized,
     }
     return finish(trainer, "finetune", ratings, provenance, seconds, save)
 

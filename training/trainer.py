@@ -32,6 +32,10 @@ class ScorerTrainer(Trainer):
         # Our losses are means over pairs: unlike language models', they are yet to be divided among accumulated batches.
         self.model_accepts_loss_kwargs = False
         self.loss_is_scaled_for_ga = False
+        # What FSDP shards one by one, of whatever encoder. Models of `transformers` name their embeddings too, which
+        # accelerate shards by itself, and cannot shard twice; a pre-training model would be sharded as a whole.
+        trained: Any = self.model
+        trained._no_split_modules = layer_classes(trained)
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Do one step, and stop if the loss is no finite number."""
@@ -68,6 +72,18 @@ class ScorerTrainer(Trainer):
                 layer_groups(trained, self.args.learning_rate, decay, self.args.weight_decay), **options
             )
         return super().create_optimizer()
+
+
+def layer_classes(model: nn.Module) -> list[str]:
+    """Return the class names of a model's transformer layers, such as "BertLayer"."""
+    modules = model.named_modules()
+    return sorted(
+        {
+            type(module).__name__
+            for name, module in modules
+            if (found := LAYER.search(f"{name}.")) and found.end() > len(name)
+        }
+    )
 
 
 def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:

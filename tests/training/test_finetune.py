@@ -6,6 +6,7 @@ import json
 import warnings
 
 import evaluate
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -13,7 +14,7 @@ from safetensors.torch import load_file
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.training.finetune import RatingArguments, read_data
-from tests.conftest import SPACE, make_tiny_scorer
+from tests.conftest import ROOT, SPACE, make_tiny_scorer
 from tests.tiny_training import QUICK, finetune, options
 
 
@@ -64,14 +65,101 @@ def test_what_is_wrong_is_said(ratings, tiny_scorer, changes, message):
         finetune(options({"--model": str(tiny_scorer)}, ratings, QUICK, changes))
 
 
-@pytest.mark.parametrize(
-    ("scale", "shift", "said"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
-)
-def test_ratings_far_from_standardised_ones_are_said(tmp_path, scale, shift, said):
-    rows = [{"reference": f"a {i}", "candidate": "a", "score": scale * (i % 3 - 1) + shift} for i in range(30)]
-    path = tmp_path / "ratings.jsonl"
+def write(path, rows):
     path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+def rated(scores, lp=None, kind="train"):
+    return [{"reference": f"{kind} {lp} {i}", "candidate": "a", "score": s, "lp": lp} for i, s in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "done"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
+)
+def test_ratings_are_standardised_if_they_are_far_from_it(tmp_path, scale, shift, done):
+    scores = [scale * (i % 3 - 1) + shift for i in range(30)]
+    path = write(tmp_path / "ratings.jsonl", rated(scores))
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        read_data(RatingArguments("model", str(path)), Layout(), seed=0)
-    assert [f"{path} have mean" in str(warning.message) for warning in found] == [True] * said
+        data, record = read_data(RatingArguments("model", path), Layout(), seed=0)
+    assert [f"the ratings of {path} are standardised" in str(warning.message) for warning in found] == [True] * done
+    train = np.array(data["train"]["score"])
+    if not done:
+        assert record is None
+        assert sorted([*data["train"]["score"], *data["validation"]["score"]]) == sorted(scores)
+        return
+    assert (train.mean(), train.std()) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
+    group = record["groups"]["all"]
+    assert (record["by"], group["ratings"]) == ("file", len(train))
+    # Back on the old scale, the ratings are those of the file, validation's too: one mean and deviation for both.
+    back = [s * group["deviation"] + group["mean"] for side in data.values() for s in side["score"]]
+    assert sorted(back) == pytest.approx(sorted(scores))
+
+
+def test_each_language_pair_is_standardised_by_its_own_training_ratings(tmp_path):
+    train = rated([10.0, 30.0] * 15, "de-en") + rated([60.0, 100.0] * 15, "zh-en") + rated([50.0] * 3, "fi-en")
+    held = [rated([40.0], lp, "held")[0] for lp in ("de-en", "zh-en", "ru-en")]
+    held[2]["score"] = 55.0
+    files = write(tmp_path / "train.jsonl", train), write(tmp_path / "held.jsonl", held)
+    with pytest.warns(UserWarning, match="standardised .mean 0, deviation 1 by lp."):
+        data, record = read_data(RatingArguments("model", files[0], files[1]), Layout(), seed=0)
+    assert sorted(set(np.round(data["train"]["score"][:60], 6))) == [-1.0, 1.0]
+    # By the mean and deviation of the training ratings of the pair: (40 - 20) / 10 and (40 - 80) / 20
+    assert data["validation"]["score"][:2] == pytest.approx([2.0, -2.0])
+    # a pair of few ratings, or of none, by those of all
+    others = record["groups"]["all others"]
+    assert data["validation"]["score"][2] == pytest.approx((55 - others["mean"]) / others["deviation"])
+    assert set(record["groups"]) == {"de-en", "zh-en", "all others"}
+    assert record["groups"]["zh-en"] == {"mean": 80.0, "deviation": 20.0, "ratings": 30}
+
+
+@pytest.mark.parametrize("how", [{"standardize": False}, {"loss": "ranking"}], ids=["asked", "ranking"])
+def test_ratings_that_are_left_as_they_are(tmp_path, how):
+    scores = [float(i % 100) for i in range(40)]
+    path = write(tmp_path / "ratings.jsonl", rated(scores))
+    data, record = read_data(RatingArguments("model", path, **how), Layout(), seed=0)
+    assert record is None
+    assert sorted([*data["train"]["score"], *data["validation"]["score"]]) == scores
+
+
+def test_raw_ratings_are_learnt_as_fast_as_standardised_ones(ratings, tmp_path):
+    start = make_tiny_scorer(tmp_path / "start", spread=0.05)
+    for name in ("train", "validation"):
+        rows = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        write(tmp_path / f"{name}.jsonl", [{**row, "score": 100 * row["score"]} for row in rows])
+    words = options({"--model": str(start)}, ratings, QUICK)
+    with pytest.warns(UserWarning, match="are standardised"):
+        result = finetune(words)
+    left = finetune([*words, "--no-standardize", "--output_dir", str(tmp_path / "left")])
+    assert result["best"]["value"] > 0.6
+    assert result["best"]["value"] > left["best"]["value"] + 0.1
+    recorded = json.loads((tmp_path / "out" / "config.json").read_text())["bleurt"]["ratings"]
+    assert recorded == result["data"]["standardized"]
+    assert (recorded["by"], recorded["groups"]["all"]["ratings"]) == ("file", 256)
+    assert left["data"]["standardized"] is None
+    assert "ratings" not in json.loads((tmp_path / "left" / "config.json").read_text())["bleurt"]
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "message"),
+    [
+        (2, {}, r"has 2 rating\(s\), too few to set any apart for validation: at least 20 are needed"),
+        (1, {"validation_ratio": 0.5}, "at least 4 are needed with validation_ratio 0.5, or a --validation_file"),
+        (1, {"validation_file": True}, r"the train ratings \(1 of .*ratings.jsonl\) must be at least two"),
+    ],
+)
+def test_too_few_ratings(tmp_path, count, more, message):
+    path = write(tmp_path / "ratings.jsonl", rated([float(i) for i in range(count)]))
+    more = {name: path if value is True else value for name, value in more.items()}
+    with pytest.raises(ValueError, match=message):
+        read_data(RatingArguments("model", path, **more), Layout(), seed=0)
+
+
+def test_the_example_ratings_are_enough_for_a_first_run(tmp_path):
+    example = ROOT / "metric" / "examples" / "ratings.csv"
+    words = {"--config": "finetune_mini", "--model": str(make_tiny_scorer(tmp_path / "start")), "--bf16": "false"}
+    with pytest.warns(UserWarning, match="are standardised"):
+        result = finetune(options(words, {"--train_file": str(example), "--output_dir": str(tmp_path / "out")}))
+    assert (result["data"]["train_ratings"], result["data"]["validation_ratings"]) == (54, 6)
+    assert len(BleurtScorer(str(tmp_path / "out")).score(references=["a cat"], candidates=["a dog"])) == 1

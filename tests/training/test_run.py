@@ -199,15 +199,30 @@ def losses(folder: Path) -> list[float]:
 
 def test_two_processes_learn_as_one(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
-    words = options(
-        {"--model": str(start)}, ratings, {**STEPS, "--max_steps": "50", "--eval_steps": "50", "--save_steps": "50"}
-    )
+    steps = {
+        **STEPS,
+        "--max_steps": "50",
+        "--eval_steps": "50",
+        "--save_steps": "50",
+        "--per_device_eval_batch_size": "48",
+    }
+    words = options({"--model": str(start)}, ratings, steps)
     finetune([*words, "--output_dir", str(tmp_path / "one")])
     pair = launch(
         [*words, "--output_dir", str(tmp_path / "two")], "-m", "torch.distributed.run", "--nproc_per_node", "2"
     )
     assert pair.wait() == 0, pair.stderr.read().decode()[-2000:]
     assert len(losses(tmp_path / "one")) == 50
+    # 64 ratings are fewer than two full batches: those repeated to fill them must not count twice.
+    validated = [
+        [
+            entry["eval_loss"]
+            for entry in json.loads((tmp_path / name / "results.json").read_text())["history"]
+            if "eval_loss" in entry
+        ]
+        for name in ("one", "two")
+    ]
+    assert validated[1] == pytest.approx(validated[0], rel=1e-3)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
 
 
