@@ -28,11 +28,15 @@ SCORING_FILES = (
 )
 PIECE = 1 << 20  # bytes read at once
 # Entries of config.json by which other tools compute the scores that we compute: in float32 whatever the weights are
-# stored in, and without a sigmoid (sentence-transformers, vLLM).
+# stored in, and without a sigmoid (sentence-transformers, vLLM); and the name of the number in a pipeline's answer.
 FOR_OTHER_TOOLS: dict[str, Any] = {
     "dtype": "float32",
+    "id2label": {"0": "score"},
+    "label2id": {"score": 0},
     "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"},
 }
+# What `save_pretrained` writes where nobody has named the labels.
+UNNAMED_LABELS: dict[str, Any] = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
 STORED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}  # as safetensors calls them
 
 
@@ -104,7 +108,7 @@ def _config_for_scoring(path: Path) -> bytes | None:
         if not isinstance(config, dict) or {**config, **FOR_OTHER_TOOLS} != config:
             return None
         del config["sentence_transformers"]
-        config["dtype"] = _stored_type(path.parent)
+        config |= {"dtype": _stored_type(path.parent), **UNNAMED_LABELS}
         return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
     except (ValueError, OSError, RecursionError):
         return None

@@ -103,7 +103,13 @@ def record_for_other_tools(folder: Path) -> None:
 
 def write_config(folder: Path, config: dict[str, Any]) -> None:
     """Write a checkpoint's config.json, with what `record_for_other_tools` records."""
-    config = {**config, **FOR_OTHER_TOOLS}
+    several = (
+        len(config.get("id2label") or "1") > 1
+    )  # no scorer: it is written as it is, and refused when it is opened
+    config = {
+        **config,
+        **{name: value for name, value in FOR_OTHER_TOOLS.items() if not (several and "label" in name)},
+    }
     write_text(folder / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 

@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.loading.checksums import FOR_OTHER_TOOLS, content_hash
+from bleurt_repro.metric.loading.checksums import FOR_OTHER_TOOLS, UNNAMED_LABELS, content_hash
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, load_checkpoint
 from bleurt_repro.metric.loading.save import prepare_scorer, record_for_other_tools, save_scorer
 
@@ -48,12 +48,17 @@ def test_a_cross_encoder_predicts_our_scores(which, half):
     assert predicted == pytest.approx(BleurtScorer(str(folder), device="cpu").score(**TEXTS), abs=1e-5)
 
 
+def test_a_pipeline_calls_the_number_a_score(half):
+    found = pipeline("text-classification", model=str(half), function_to_apply="none")({"text": "a", "text_pair": "b"})
+    assert found["label"] == "score"
+
+
 def test_recording_it_later_changes_no_hash(half, tmp_path):
     recorded = json.loads((half / "config.json").read_text())
     assert {name: recorded[name] for name in FOR_OTHER_TOOLS} == FOR_OTHER_TOOLS
     before = shutil.copytree(half, tmp_path / "before")
     plain = {name: value for name, value in recorded.items() if name != "sentence_transformers"}
-    plain["dtype"] = "float16"  # as save_pretrained() writes it
+    plain |= {"dtype": "float16", **UNNAMED_LABELS}  # as save_pretrained() writes it
     (before / "config.json").write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
     assert content_hash(before) == content_hash(half)
     record_for_other_tools(before)
