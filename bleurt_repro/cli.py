@@ -1,11 +1,12 @@
-"""The command line, `bleurt-repro`: each command is a thin call into the floor that does the work.
+"""The command line, `bleurt-repro`: each command is a thin call into the room that does the work.
 
 Imports stand inside the commands, so that `bleurt-repro --help` answers at once. Exit codes: 0, or 2 on a usage or
-input error, said in one line on standard error (set BLEURT_REPRO_DEBUG=1 for the traceback).
+input error, which is printed in one line on standard error (set BLEURT_REPRO_DEBUG=1 for the traceback).
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -14,20 +15,45 @@ from typing import Annotated
 import typer
 
 from bleurt_repro.cli_data import data_app
-from bleurt_repro.cli_publish import card, publish_app
+from bleurt_repro.cli_style import (
+    CHECKPOINT,
+    DEFAULT_CHECKPOINT,
+    INPUT,
+    OUTPUT,
+    SHARING,
+    Aggregate,
+    Backend,
+    Cache,
+    CheckpointName,
+    Command,
+    Device,
+    Dtype,
+    Group,
+    Overwrite,
+    Progress,
+    echo,
+    examples,
+    with_dashes,
+)
 from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, experiment_app, finetune, pretrain
+
+NAME = "bleurt-repro"
+# typer names these errors of its parser, or takes them from click, by its version.
+UsageError = typer.BadParameter.__mro__[1]
+ParserError = UsageError.__mro__[1]
 
 app = typer.Typer(
     help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"token_normalize_func": with_dashes, "help_option_names": ["--help", "-h"]},
 )
+publish_app = typer.Typer(cls=Group, help="Put a checkpoint, a dataset or the Space on the Hub.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(publish_app, name="publish")
-
-DEFAULT_CHECKPOINT = "bleurt-repro-mini"
+command = functools.partial(app.command, cls=Command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -47,41 +73,84 @@ def _common(
     pass
 
 
-@app.command()
+@command(
+    epilog=examples(
+        "bleurt-repro score -r references.txt -c candidates.txt",
+        "bleurt-repro score --pairs pairs.csv --json --output scores.json",
+    )
+)
 def score(
-    references: Annotated[str | None, typer.Option(help="Text file, one reference a line; '-' is stdin.")] = None,
-    candidates: Annotated[str | None, typer.Option(help="Text file, one candidate a line; '-' is stdin.")] = None,
+    references: Annotated[
+        str | None,
+        typer.Option(
+            "--references",
+            "-r",
+            help="Text of one reference a line, or CSV, TSV, JSONL or Parquet; '-' is stdin.",
+            rich_help_panel=INPUT,
+        ),
+    ] = None,
+    candidates: Annotated[
+        str | None, typer.Option("--candidates", "-c", help="Likewise, of candidates.", rich_help_panel=INPUT)
+    ] = None,
     sources: Annotated[
-        str | None, typer.Option(help="Text file, one source a line, if the checkpoint reads them.")
+        str | None,
+        typer.Option(
+            "--sources", "-s", help="Likewise, of sources, if the checkpoint reads them.", rich_help_panel=INPUT
+        ),
     ] = None,
     pairs: Annotated[
-        str | None, typer.Option(help="JSONL instead: reference or references, candidate, source; '-' is stdin.")
+        str | None,
+        typer.Option(
+            help="One file instead, JSONL, CSV, TSV or Parquet: candidate, reference or references, source; '-' is stdin.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
-    checkpoint: Annotated[
-        str, typer.Option(help="Embedded or official name, local folder, or Hub id with optional @revision.")
-    ] = DEFAULT_CHECKPOINT,
-    aggregate: Annotated[str, typer.Option(help="Several references: 'max' or 'mean'.")] = "max",
+    checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
+    aggregate: Aggregate = "max",
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Percentiles of human ratings instead of raw scores.")
+        bool,
+        typer.Option("--calibrated", help="Percentiles of human ratings, not raw scores.", rich_help_panel=CHECKPOINT),
     ] = False,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; default: the best there is.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 (default), bfloat16 or float16.")] = None,
-    backend: Annotated[
-        str, typer.Option(help="torch (exact), onnx, or onnx-int8 (on CPUs: faster, not exact).")
-    ] = "torch",
-    batch_tokens: Annotated[int | None, typer.Option(help="Padded tokens in a batch.")] = None,
-    progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON object with scores, mean, signature, truncated.")
-    ] = False,
-    cache: Annotated[str | None, typer.Option(help="Folder of scores of earlier runs, read and added to.")] = None,
-    num_shards: Annotated[
-        int | None, typer.Option(help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE.")
+    device: Device = None,
+    dtype: Dtype = None,
+    backend: Backend = "torch",
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Padded tokens in a batch; default: by device.", rich_help_panel=CHECKPOINT)
     ] = None,
-    shard_index: Annotated[int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.")] = None,
+    progress: Progress = None,
+    cache: Cache = None,
     output: Annotated[
-        str, typer.Option(help="File to write ('-' is stdout); the same command again goes on after a kill.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write ('-' is stdout); the same command again resumes after a kill.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = "-",
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="One JSON object with scores, mean, signature, truncated.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            help="Write SYSTEM, a tab and the score on each line, as mt-metrics-eval reads them.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    num_shards: Annotated[
+        int | None,
+        typer.Option(
+            help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE.", rich_help_panel=SHARING
+        ),
+    ] = None,
+    shard_index: Annotated[
+        int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.", rich_help_panel=SHARING)
+    ] = None,
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
     from bleurt_repro.metric.bulk.score_files import score_files
@@ -97,6 +166,8 @@ def score(
         calibrated=calibrated,
         num_shards=num_shards,
         shard_index=shard_index,
+        system=system,
+        overwrite=overwrite,
         scorer_options={
             "checkpoint": checkpoint,
             "device": device,
@@ -109,24 +180,59 @@ def score(
     )
 
 
-@app.command()
+@command(
+    epilog=examples(
+        "bleurt-repro compare -r references.txt -c system_a.txt system_b.txt",
+        "bleurt-repro compare -r references.txt -c a.txt b.txt c.txt --output comparison.json segments.csv",
+    )
+)
 def compare(
     references: Annotated[
         list[str],
-        typer.Option(help="Text (a line a segment), CSV, TSV or JSONL; repeatable: one more reference each."),
+        typer.Option(
+            "--references",
+            "-r",
+            help="Text of one segment a line, or CSV, TSV, JSONL or Parquet; of several files, each holds one more "
+            "reference a segment.",
+            rich_help_panel=INPUT,
+        ),
     ],
-    candidates: Annotated[list[str], typer.Option(help="Likewise, of one system; once for each system.")],
-    sources: Annotated[str | None, typer.Option(help="Likewise, if the checkpoint reads sources.")] = None,
-    output: Annotated[
-        list[str] | None, typer.Option(help="File to write, .json or .csv (a row a segment); repeatable.")
+    candidates: Annotated[
+        list[str],
+        typer.Option("--candidates", "-c", help="Likewise, one file a system.", rich_help_panel=INPUT),
+    ],
+    sources: Annotated[
+        str | None,
+        typer.Option("--sources", "-s", help="Likewise, if the checkpoint reads sources.", rich_help_panel=INPUT),
     ] = None,
-    show: Annotated[int, typer.Option(min=0, help="How many segments to show, of those that differ most.")] = 5,
-    resamples: Annotated[int, typer.Option(min=1, help="Of the bootstrap.")] = 1000,
-    confidence: Annotated[float, typer.Option(min=0.01, max=0.999, help="Of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
-    checkpoint: Annotated[str, typer.Option(help="As in `score`.")] = DEFAULT_CHECKPOINT,
-    device: Annotated[str | None, typer.Option(help="As in `score`.")] = None,
-    progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Files to write: .json (everything) or .csv (a row a segment).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    show: Annotated[
+        int,
+        typer.Option(min=0, help="How many segments to show, of those that differ most.", rich_help_panel=OUTPUT),
+    ] = 5,
+    resamples: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Of the bootstrap.", rich_help_panel="Statistics")
+    ] = 1000,
+    confidence: Annotated[
+        float, typer.Option(min=0.01, max=0.999, help="Of the intervals.", rich_help_panel="Statistics")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.", rich_help_panel="Statistics")] = 0,
+    checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
+    aggregate: Aggregate = "max",
+    device: Device = None,
+    dtype: Dtype = None,
+    backend: Backend = "torch",
+    cache: Cache = None,
+    progress: Progress = None,
 ) -> None:
     """Compare systems on one test set: means with intervals, paired tests, where they differ most."""
     from bleurt_repro.metric.compare.compare_files import compare_files
@@ -137,19 +243,31 @@ def compare(
         candidates=candidates,
         sources=sources,
         outputs=output or [],
-        scorer_options={"checkpoint": checkpoint, "device": device, "progress": progress},
+        overwrite=overwrite,
+        aggregate=aggregate,
+        scorer_options={
+            "checkpoint": checkpoint,
+            "device": device,
+            "dtype": dtype,
+            "backend": backend,
+            "cache": cache,
+            "progress": progress,
+        },
         resamples=resamples,
         confidence=confidence,
         seed=seed,
     )
-    typer.echo(comparison_text(comparison, show))
+    echo(comparison_text(comparison, show))
 
 
-@app.command()
+@command(epilog=examples("bleurt-repro demo", "bleurt-repro demo --port 8080 --device cpu"))
 def demo(
-    checkpoint: Annotated[str, typer.Option(help="As in `score`.")] = DEFAULT_CHECKPOINT,
-    port: Annotated[int | None, typer.Option(help="Of this machine; default: the first free one from 7860.")] = None,
-    device: Annotated[str | None, typer.Option(help="As in `score`.")] = None,
+    checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Of this machine; default: the first free one from 7860."),
+    ] = None,
+    device: Device = None,
     share: Annotated[bool, typer.Option("--share", help="Make a public link through Gradio's servers.")] = False,
 ) -> None:
     """Open the demo in a browser: score a pair, compare two systems; nothing leaves this machine."""
@@ -158,7 +276,12 @@ def demo(
     run_demo(checkpoint, port=port, device=device, share=share)
 
 
-@app.command()
+@command(
+    epilog=examples(
+        "bleurt-repro convert BLEURT-20.zip bleurt-20",
+        "bleurt-repro convert BLEURT-20-D3 bleurt-20-d3 --scores scores.jsonl --max-difference 1e-4",
+    )
+)
 def convert(
     source: Annotated[
         str, typer.Argument(help="Official BLEURT folder or zip, bleurt-pytorch folder, Hub id or name.")
@@ -177,34 +300,192 @@ def convert(
     from bleurt_repro.metric.convert.convert import convert as convert_checkpoint
 
     made = convert_checkpoint(source, destination, scores=scores, max_difference=max_difference, gelu=gelu)
-    typer.echo(f"wrote {destination}: {made.architecture}, {made.max_length} tokens, {made.activation}")
-    typer.echo(f"parity: {made.parity or 'not measured, for want of scores to compare with'}")
+    echo(f"wrote {destination}: {made.architecture}, {made.max_length} tokens, {made.activation}")
+    echo(f"parity: {made.parity or 'not measured, for want of scores to compare with'}")
 
 
-@app.command()
-def register() -> None:
+@command(epilog=examples("bleurt-repro register", "bleurt-repro register --as bleurt"))
+def register(
+    name: Annotated[
+        str, typer.Option("--as", help="The name to load it by; bleurt takes the place of evaluate's own module.")
+    ] = "bleurt_repro",
+) -> None:
     """Make evaluate.load("bleurt_repro") work from any folder, offline."""
     from bleurt_repro.metric.register import register as register_metric
 
-    path = register_metric()
-    typer.echo(f'evaluate.load("bleurt_repro") now reads {path}')
+    path = register_metric(name)
+    echo(f'evaluate.load("{name}") now reads {path}')
 
 
-app.command(context_settings=PASS_ON)(pretrain)
-app.command(context_settings=PASS_ON)(finetune)
-app.command()(average)
-app.command()(ensemble)
-app.command()(calibrate)
-app.command()(card)
+RepoId = Annotated[str, typer.Option("--repo-id", help="Where to: ORG/NAME; created if it does not exist.")]
+Private = Annotated[bool, typer.Option("--private", help="Make it a private repository.")]
+Revision = Annotated[str | None, typer.Option(help="Branch; created if it does not exist. Default: main.")]
+CreatePr = Annotated[bool, typer.Option("--create-pr", help="Propose it in a pull request.")]
+SOURCE_HELP = "What pip fetches the package by, git+https://...; default: BLEURT_REPRO_SOURCE."
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check, and list what would be published; nothing is sent.")]
+
+
+@publish_app.command(
+    "model",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro publish model my-checkpoint --repo-id ORG/NAME --dry-run",
+        "bleurt-repro publish model my-checkpoint --repo-id ORG/NAME --private",
+    ),
+)
+def publish_model(
+    path: Annotated[str, typer.Argument(help="Folder of the checkpoint.")],
+    repo_id: RepoId,
+    private: Private = False,
+    revision: Revision = None,
+    create_pr: CreatePr = False,
+    dry_run: DryRun = False,
+    source: Annotated[str | None, typer.Option(help=SOURCE_HELP)] = None,
+) -> None:
+    """Publish a checkpoint with its card."""
+    _publish("model", path, repo_id, private, revision, create_pr, dry_run, source=source)
+
+
+@publish_app.command(
+    "dataset",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro publish dataset ratings --repo-id ORG/NAME --dry-run",
+        "bleurt-repro publish dataset pairs --repo-id ORG/NAME --create-pr",
+    ),
+)
+def publish_dataset(
+    path: Annotated[str, typer.Argument(help="Folder that `bleurt-repro data ...` wrote.")],
+    repo_id: RepoId,
+    private: Private = False,
+    revision: Revision = None,
+    create_pr: CreatePr = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Publish ratings or synthetic pairs with their card."""
+    _publish("dataset", path, repo_id, private, revision, create_pr, dry_run)
+
+
+@publish_app.command(
+    "space",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro publish space --repo-id ORG/NAME --dry-run",
+        "bleurt-repro publish space --repo-id ORG/NAME --private",
+    ),
+)
+def publish_space(
+    repo_id: RepoId,
+    path: Annotated[str | None, typer.Argument(help="Folder; default: the Space in the package.")] = None,
+    requirement: Annotated[
+        str | None, typer.Option(help="What the Space installs the package by; default: a wheel that it carries.")
+    ] = None,
+    private: Private = False,
+    revision: Revision = None,
+    create_pr: CreatePr = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Publish the metric and its demo as a Space."""
+    _publish("space", path, repo_id, private, revision, create_pr, dry_run, requirement)
+
+
+def _publish(
+    kind: str,
+    path: str | None,
+    repo_id: str,
+    private: bool,
+    revision: str | None,
+    create_pr: bool,
+    dry_run: bool,
+    requirement: str | None = None,
+    source: str | None = None,
+) -> None:
+    from bleurt_repro.hub_cards.contents import Target
+    from bleurt_repro.hub_cards.publish import publish_folder
+
+    target = Target(kind, repo_id, private=private, revision=revision, create_pr=create_pr)
+    echo(publish_folder(target, path, dry_run=dry_run, requirement=requirement, source=source))
+
+
+@command(
+    epilog=examples(
+        "bleurt-repro card my-checkpoint --training my-checkpoint/results.json",
+        "bleurt-repro card ratings --title 'My ratings' --license cc-by-4.0",
+    )
+)
+def card(
+    folder: Annotated[str, typer.Argument(help="Checkpoint, dataset or Space; its README.md is written.")],
+    training: Annotated[list[str] | None, typer.Option(help="results.json of a training run; repeatable.")] = None,
+    results: Annotated[
+        list[str] | None,
+        typer.Option("--results", "--agreement", help="results.json of agreement, sanity or webnlg; repeatable."),
+    ] = None,
+    repo_id: Annotated[str | None, typer.Option(help="Where it will be published, org/name.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Where to find the commands that make it.")] = None,
+    license: Annotated[str | None, typer.Option(help="By the Hub's name for it, such as apache-2.0.")] = None,
+    data_terms: Annotated[str | None, typer.Option(help="A sentence on the terms of the data.")] = None,
+    domain: Annotated[str | None, typer.Option(help="A sentence on what texts a checkpoint is for.")] = None,
+    base_model: Annotated[str | None, typer.Option(help="Hub id of the encoder that training started from.")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Hub id of training data; repeatable.")] = None,
+    source: Annotated[str | None, typer.Option(help=SOURCE_HELP)] = None,
+    title: Annotated[str | None, typer.Option(help="What to call a dataset.")] = None,
+) -> None:
+    """Draw a card from results files, or from a dataset's own files."""
+    from pathlib import Path
+
+    from bleurt_repro.hub_cards.publish import draw_card
+    from bleurt_repro.metric.files.writing import write_text
+
+    text = draw_card(
+        folder,
+        training=training or [],
+        results=results or [],
+        repo_id=repo_id,
+        recipe=recipe,
+        license=license,
+        data_terms=data_terms,
+        domain=domain,
+        base_model=base_model,
+        datasets=dataset or [],
+        source=source,
+        title=title,
+    )
+    write_text(Path(folder) / "README.md", text)
+
+
+app.command(
+    cls=Command,
+    context_settings=PASS_ON,
+    epilog=examples("bleurt-repro pretrain --config pretrain_mini --train-file pairs --output checkpoint"),
+)(pretrain)
+app.command(cls=Command, context_settings=PASS_ON)(finetune)
+command(
+    epilog=examples(
+        "bleurt-repro average run-1 run-2 --output averaged",
+        "bleurt-repro average run-1 run-2 --weight 2 1 --output averaged",
+    )
+)(average)
+command(
+    epilog=examples(
+        "bleurt-repro ensemble run-1 run-2 --validation ratings.jsonl --output both",
+        "bleurt-repro ensemble run-1 run-2 --validation ratings.jsonl --weight 0.7 0.3 --output both",
+    )
+)(ensemble)
+command(
+    epilog=examples(
+        "bleurt-repro calibrate my-checkpoint --ratings held-out.jsonl",
+        "bleurt-repro calibrate my-checkpoint --ratings held-out.csv",
+    )
+)(calibrate)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if not issubclass(category, DeprecationWarning | FutureWarning):
-        typer.echo(f"bleurt-repro: warning: {message}", err=True)
+        echo(f"{NAME}: warning: {message}", err=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; input errors end in one line and exit code 2.
+    """Run the command line; usage and input errors end in one line and exit code 2.
 
     Args:
         arguments: the words after the program's name; those of the process by default.
@@ -212,17 +493,33 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            app(args=arguments)
+            code = app(args=arguments, prog_name=NAME, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except BrokenPipeError:  # the reader of a pipe has left; what it wanted it has
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+    except ParserError as error:
+        _stop(error)
     except (TypeError, ValueError, OSError, MemoryError) as error:
         if os.environ.get("BLEURT_REPRO_DEBUG"):
             raise
-        typer.echo(f"bleurt-repro: error: {' '.join(str(error).split())}", err=True)
-        sys.exit(2)
+        _fail(str(error) or type(error).__name__)
+
+
+def _stop(error: Exception) -> None:
+    """Print a usage error and where the options are listed; help that was asked for by no words at all, as is."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        sys.exit(0)
+    context = getattr(error, "ctx", None)
+    _fail(f"{error.format_message()} See {context.command_path if context else NAME} --help.")  # type: ignore[attr-defined]
+
+
+def _fail(message: str) -> None:
+    echo(f"{NAME}: error: {' '.join(message.split())}", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,19 @@ from typing import Annotated
 
 import typer
 
-data_app = typer.Typer(help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
+from bleurt_repro.cli_style import Command, Group, echo, examples
+
+data_app = typer.Typer(cls=Group, help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
 
 
-@data_app.command("wmt")
+@data_app.command(
+    "wmt",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data wmt --config-name 2018 --data-dir ratings --output wmt18",
+        "bleurt-repro data wmt --config-name 2017 --data-dir ratings --language-pairs de-en cs-en --output wmt17",
+    ),
+)
 def data_wmt(
     config_name: Annotated[str, typer.Option(help="The year to test on (2017, 2018, 2019, ...), or 'all'.")],
     output: Annotated[str, typer.Option(help="Folder to write: train, validation and test.")],
@@ -46,7 +55,14 @@ def data_wmt(
     _print_counts(counts)
 
 
-@data_app.command("relative-ranks")
+@data_app.command(
+    "relative-ranks",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data relative-ranks --config-name 2018 --data-dir ratings --output ranks18",
+        "bleurt-repro data relative-ranks --config-name 2018 --data-dir ratings --given --output ranks18",
+    ),
+)
 def data_relative_ranks(
     config_name: Annotated[str, typer.Option(help="The year: 2018, 2019, ...")],
     output: Annotated[str, typer.Option(help="Folder to write: test.")],
@@ -77,7 +93,14 @@ def data_relative_ranks(
     _print_counts(counts)
 
 
-@data_app.command("webnlg")
+@data_app.command(
+    "webnlg",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data webnlg --data-dir webnlg --output webnlg-all",
+        "bleurt-repro data webnlg --data-dir webnlg --config-name by_system --training-systems 3 --output by-system",
+    ),
+)
 def data_webnlg(
     data_dir: Annotated[str, typer.Option(help="Folder of the WebNLG 2017 human evaluation.")],
     output: Annotated[str, typer.Option(help="Folder to write.")],
@@ -94,7 +117,14 @@ def data_webnlg(
     _print_counts(export_webnlg(config_name, output, format, data_dir=data_dir, seed=seed, **sizes))
 
 
-@data_app.command("ratings")
+@data_app.command(
+    "ratings",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data ratings --input ratings.csv --output ratings",
+        "bleurt-repro data ratings --input ratings.jsonl --output ratings --validation-ratio 0.2 --format parquet",
+    ),
+)
 def data_ratings(
     input: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score.")],
     output: Annotated[str, typer.Option(help="Folder to write: train and validation.")],
@@ -108,7 +138,14 @@ def data_ratings(
     _print_counts(export_ratings(input, output, format, validation_ratio, seed))
 
 
-@data_app.command("anchors")
+@data_app.command(
+    "anchors",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data anchors --ratings train.jsonl --output with-anchors.jsonl",
+        "bleurt-repro data anchors --ratings train.jsonl --output with-anchors.jsonl --share 0.1",
+    ),
+)
 def data_anchors(
     ratings: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score.")],
     output: Annotated[str, typer.Option(help="JSONL file to write: the ratings, then the anchors.")],
@@ -121,7 +158,14 @@ def data_anchors(
     _print_counts(anchor_file(ratings, output, share, seed))
 
 
-@data_app.command("contrasts")
+@data_app.command(
+    "contrasts",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data contrasts --parallel de.tsv fr.tsv --output contrasts.jsonl",
+        "bleurt-repro data contrasts --parallel de.tsv --pairs 1000 --ratings train.jsonl --output contrasts.jsonl",
+    ),
+)
 def data_contrasts(
     parallel: Annotated[
         list[str], typer.Option(help="TSV of source, split, English sentence, translation; one option a language.")
@@ -142,26 +186,40 @@ def data_contrasts(
     _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, leave_out or ()))
 
 
-@data_app.command("roles")
+@data_app.command(
+    "roles",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data roles --output roles.jsonl",
+        "bleurt-repro data roles --pairs 1000 --seed 1 --output roles.jsonl",
+    ),
+)
 def data_roles(
     output: Annotated[str, typer.Option(help="JSONL file to write.")],
     pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
-    """Make English sentences of who did what to whom, told again rightly and with the roles turned round."""
+    """Make English sentences with two roles, each with a paraphrase and a copy whose roles are exchanged."""
     from bleurt_repro.datasets_builders.contrasts import write_contrasts
     from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs
 
     _print_counts(write_contrasts(output, make_role_pairs(pairs, seed)))
 
 
-@data_app.command("opposites")
+@data_app.command(
+    "opposites",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data opposites --output opposites.jsonl",
+        "bleurt-repro data opposites --pairs 1000 --seed 1 --output opposites.jsonl",
+    ),
+)
 def data_opposites(
     output: Annotated[str, typer.Option(help="JSONL file to write.")],
     pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
 ) -> None:
-    """Make English sentences told again in other words, rightly and turned into their opposites."""
+    """Make English sentences, each with a paraphrase and a sentence that says the opposite."""
     from bleurt_repro.datasets_builders.contrasts import write_contrasts
     from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs
 
@@ -170,12 +228,19 @@ def data_opposites(
 
 def _print_counts(counts: dict[str, int]) -> None:
     for split, records in counts.items():
-        typer.echo(f"{split}: {records:,} records")
+        echo(f"{split}: {records:,} records")
 
 
-@data_app.command("synthetic")
+@data_app.command(
+    "synthetic",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data synthetic --input text.txt --config small --output pairs",
+        "bleurt-repro data synthetic --input text.txt --output pairs --num-shards 4 --shard-index 0",
+    ),
+)
 def data_synthetic(
-    output: Annotated[str, typer.Option(help="Folder to write to, or to go on with.")],
+    output: Annotated[str, typer.Option(help="Folder to write to, or to resume.")],
     input: Annotated[
         str | None,
         typer.Option(help="Text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; default: Wikipedia."),
@@ -214,12 +279,19 @@ def data_synthetic(
     )
     report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress)
     if report is None:
-        typer.echo("This share is done; the last process to finish, or one more run of any, will sum up.")
+        echo("This share is done; the last process to finish, or one more run of any, will sum up.")
     else:
-        typer.echo(report_text(read_info(output), report))
+        echo(report_text(read_info(output), report))
 
 
-@data_app.command("denoise")
+@data_app.command(
+    "denoise",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data denoise --ratings train.jsonl --checkpoint run-1 run-2 --output denoised.jsonl",
+        "bleurt-repro data denoise --ratings train.jsonl --checkpoint run-1 run-2 --method remove --output kept.jsonl",
+    ),
+)
 def data_denoise(
     ratings: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score, year.")],
     output: Annotated[str, typer.Option(help="JSONL file to write; a record of how is put beside it.")],
@@ -229,7 +301,9 @@ def data_denoise(
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="Of the ratings that counts as noisy; default: 0.2, or 0.96 with scores of COMET and BLEURT."),
+        typer.Option(
+            help="Of the ratings that counts as noisy; default: 0.2, or 0.96 with scores of COMET and BLEURT."
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="rescore, remove, or mark alone.")] = "rescore",
     within: Annotated[str, typer.Option(help="Where ranks are counted, and the share: dataset or year.")] = "dataset",
@@ -252,15 +326,22 @@ def data_denoise(
     )
     for name, counts in done.by_year.items():
         found = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-        typer.echo(f"{name}: {found}")
+        echo(f"{name}: {found}")
 
 
-@data_app.command("pseudo-labels")
+@data_app.command(
+    "pseudo-labels",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data pseudo-labels --input parallel.tsv --translator MODEL --teacher run-1 --output labelled",
+        "bleurt-repro data pseudo-labels --input triples.jsonl --teacher run-1 run-2 --weight 2 1 --output labelled",
+    ),
+)
 def data_pseudo_labels(
     input: Annotated[
         str, typer.Option(help="Parallel text: source, reference; with candidate, no translator needed.")
     ],
-    output: Annotated[str, typer.Option(help="Folder to write to, or to go on with.")],
+    output: Annotated[str, typer.Option(help="Folder to write to, or to resume.")],
     translator: Annotated[str | None, typer.Option(help="Sequence-to-sequence model that makes hypotheses.")] = None,
     prefix: Annotated[str, typer.Option(help="Put before each source, such as '>>en<< '.")] = "",
     teacher: Annotated[list[str] | None, typer.Option(help="Checkpoint that gives labels; repeatable.")] = None,
@@ -298,10 +379,10 @@ def data_pseudo_labels(
     )
     info = make_pseudo_labels(options, progress)
     made = TRAIN if info["teachers"] else f"{TRIPLES} (no teacher named: score it elsewhere and give --scores)"
-    typer.echo(f"{info['triples']:,} triples, {info['with_dropped_words']:,} with words dropped: {made}")
+    echo(f"{info['triples']:,} triples, {info['with_dropped_words']:,} with words dropped: {made}")
     for name, cut in [
         ("the translator", info["truncated"]),
         *((t["name"], t.get("truncated")) for t in info["teachers"]),
     ]:
         if cut:
-            typer.echo(f"{name} did not read {cut:,} triples to their ends")
+            echo(f"{name} did not read {cut:,} triples to their ends")

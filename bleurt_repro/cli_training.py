@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-experiment_app = typer.Typer(help="Run the experiments of the papers, and your own.", no_args_is_help=True)
+from bleurt_repro.cli_style import Command, Group, echo
+
+experiment_app = typer.Typer(cls=Group, help="Run the experiments of the papers, and your own.", no_args_is_help=True)
 
 # Commands that read their own options (dataclasses of defaults, a YAML file, overrides) take them all from here.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -18,9 +20,7 @@ def pretrain(context: typer.Context) -> None:
     from bleurt_repro.training.gamma_grid import GridArguments, pretrain_or_search
     from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments
 
-    train_with_card(
-        pretrain_or_search, (PairArguments, GridArguments, PretrainingArguments), context.args, typer.echo
-    )
+    train_with_card(pretrain_or_search, (PairArguments, GridArguments, PretrainingArguments), context.args, echo)
 
 
 def finetune(context: typer.Context) -> None:
@@ -29,7 +29,7 @@ def finetune(context: typer.Context) -> None:
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
 
-    train_with_card(train, (RatingArguments, FinetuningArguments), context.args, typer.echo)
+    train_with_card(train, (RatingArguments, FinetuningArguments), context.args, echo)
 
 
 def average(
@@ -59,8 +59,8 @@ def ensemble(
 
     record = make_ensemble(members, validation, output, weights=weight, mixed_layouts=mixed_layouts, device=device)
     for member in record["ensemble"]:
-        typer.echo(f"{member['checkpoint']}: weight {member['weight']:.3f}, tau {member['kendall_tau']:.4f}")
-    typer.echo(f"ensemble: tau {record['tuned']['kendall_tau']:.4f} ({record['validation']['ratings']} ratings)")
+        echo(f"{member['checkpoint']}: weight {member['weight']:.3f}, tau {member['kendall_tau']:.4f}")
+    echo(f"ensemble: tau {record['tuned']['kendall_tau']:.4f} ({record['validation']['ratings']} ratings)")
 
 
 def calibrate(
@@ -71,63 +71,63 @@ def calibrate(
     from bleurt_repro.training.calibrate import calibrate as fit_and_record
 
     fitted = fit_and_record(checkpoint, ratings)
-    typer.echo(
+    echo(
         f"{checkpoint}: scores {fitted.scores[0]:.2f} to {fitted.scores[-1]:.2f} are percentiles "
         f"{fitted.percentiles[0]:.0f} to {fitted.percentiles[-1]:.0f} of {fitted.source['ratings']} ratings"
     )
 
 
-@experiment_app.command("agreement", context_settings=PASS_ON)
+@experiment_app.command("agreement", cls=Command, context_settings=PASS_ON)
 def experiment_agreement(context: typer.Context) -> None:
     """Measure how well metrics agree with people, on ratings or ranks of your own (--help lists the options)."""
     from bleurt_repro.training.experiments import agreement
 
-    typer.echo(agreement.draw_table(agreement.main(context.args)))
+    echo(agreement.draw_table(agreement.main(context.args)))
 
 
-@experiment_app.command("wmt", context_settings=PASS_ON)
+@experiment_app.command("wmt", cls=Command, context_settings=PASS_ON)
 def experiment_wmt(context: typer.Context) -> None:
     """Agreement with the ratings of a WMT year, beside the published figures (--help lists the options)."""
     from bleurt_repro.training.experiments import wmt
 
-    typer.echo(wmt.draw_table(wmt.main(context.args)))
+    echo(wmt.draw_table(wmt.main(context.args)))
 
 
-@experiment_app.command("drift", context_settings=PASS_ON)
+@experiment_app.command("drift", cls=Command, context_settings=PASS_ON)
 def experiment_drift(context: typer.Context) -> None:
     """Agreement where training ratings are worse and test ratings better (--help lists the options)."""
     from bleurt_repro.training.experiments import drift
 
-    typer.echo(drift.draw_table(drift.main(context.args)))
+    echo(drift.draw_table(drift.main(context.args)))
 
 
-@experiment_app.command("webnlg", context_settings=PASS_ON)
+@experiment_app.command("webnlg", cls=Command, context_settings=PASS_ON)
 def experiment_webnlg(context: typer.Context) -> None:
     """Agreement with ratings of data-to-text systems (--help lists the options)."""
     from bleurt_repro.training.experiments import webnlg
 
-    typer.echo(webnlg.draw_table(webnlg.main(context.args)))
+    echo(webnlg.draw_table(webnlg.main(context.args)))
 
 
-@experiment_app.command("ablation", context_settings=PASS_ON)
+@experiment_app.command("ablation", cls=Command, context_settings=PASS_ON)
 def experiment_ablation(context: typer.Context) -> None:
     """What each pre-training task and step adds (--help lists the options)."""
     from bleurt_repro.training.experiments import ablation
 
-    typer.echo(ablation.draw_table(ablation.main(context.args)))
+    echo(ablation.draw_table(ablation.main(context.args)))
 
 
-@experiment_app.command("robleurt", context_settings=PASS_ON)
+@experiment_app.command("robleurt", cls=Command, context_settings=PASS_ON)
 def experiment_robleurt(context: typer.Context) -> None:
     """Sources, combination, encoders, pre-training and denoising, table by table (--help lists the options)."""
     from bleurt_repro.training.experiments import robleurt
 
-    typer.echo(robleurt.draw_tables(robleurt.main(context.args)))
+    echo(robleurt.draw_tables(robleurt.main(context.args)))
 
 
-@experiment_app.command("sanity", context_settings=PASS_ON)
+@experiment_app.command("sanity", cls=Command, context_settings=PASS_ON)
 def experiment_sanity(context: typer.Context) -> None:
     """Judge checkpoints and baselines on minimal pairs and at the extremes (--help lists the options)."""
     from bleurt_repro.training.experiments import sanity
 
-    typer.echo(sanity.draw_table(sanity.main(context.args)))
+    echo(sanity.draw_table(sanity.main(context.args)))

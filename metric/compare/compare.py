@@ -23,12 +23,15 @@ from bleurt_repro.metric.statistics import (
     resampled_means,
 )
 
+# A million drawn test sets fix a p-value to three digits; more would only take memory and hours.
+MOST_RESAMPLES = 1_000_000
+
 
 class Scores(Protocol):
     """What a comparison needs of a scorer: `BleurtScorer` and anything with its `compute`."""
 
     def compute(
-        self, *, references: Any, candidates: Sequence[str], sources: Sequence[str] | None = None
+        self, *, references: Any, candidates: Sequence[str], sources: Sequence[str] | None = None, **options: Any
     ) -> ScoringResult:
         """Score each candidate."""
         ...
@@ -99,7 +102,7 @@ class Comparison:
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the comparison as what JSON can hold."""
+        """Return the comparison as what JSON can hold."""
         return asdict(self)
 
 
@@ -112,6 +115,7 @@ def compare(
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    aggregate: str = "max",
 ) -> Comparison:
     """Score systems on the same segments and test their differences.
 
@@ -121,14 +125,18 @@ def compare(
         systems: the candidates of each system by its name, two systems or more.
         sources: the texts they were made from, for a checkpoint that reads them.
         resamples, confidence, seed: of the bootstrap.
+        aggregate: with several references, as in `BleurtScorer.score`.
 
     Raises:
         TypeError: if an item is no string.
         ValueError: if there are fewer than two systems or no segments, or if lengths differ.
     """
+    if not 1 <= resamples <= MOST_RESAMPLES:
+        raise ValueError(f"resamples must be from 1 to {MOST_RESAMPLES:,}, found {resamples:,}")
     several, texts = _checked(references, systems, sources)
+    options = {} if aggregate == "max" else {"aggregate": aggregate}
     results = {
-        name: scorer.compute(references=several, candidates=candidates, sources=sources)
+        name: scorer.compute(references=several, candidates=candidates, sources=sources, **options)
         for name, candidates in texts.items()
     }
     overlaps = {name: overlap(several, candidates) for name, candidates in texts.items()}

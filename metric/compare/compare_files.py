@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bleurt_repro.metric.compare.compare import Comparison, compare
-from bleurt_repro.metric.compare.report import OUTPUT_SUFFIXES, write_comparison
+from bleurt_repro.metric.compare.report import OUR_COMPARISON, OUTPUT_SUFFIXES, write_comparison
 from bleurt_repro.metric.files.texts import read_segments
+from bleurt_repro.metric.files.writing import chosen_output
 from bleurt_repro.metric.inputs import check_same_length
 from bleurt_repro.metric.statistics import CONFIDENCE, RESAMPLES
 
@@ -23,6 +24,8 @@ def compare_files(
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    aggregate: str = "max",
+    overwrite: bool = False,
 ) -> Comparison:
     """Read the texts of several systems, compare them, and write the comparison.
 
@@ -33,15 +36,20 @@ def compare_files(
         outputs: files to write: `.json` holds everything, `.csv` a row a segment.
         scorer_options: arguments of `BleurtScorer`.
         resamples, confidence, seed: of the bootstrap.
+        aggregate: with several references, as in `BleurtScorer.score`.
+        overwrite: replace outputs that no run of the library wrote.
 
     Raises:
-        ValueError: if the input is incomplete or malformed, naming file and line.
+        ValueError: if the input is incomplete or malformed, naming file and line, or an output is an input or holds
+            something else.
     """
     if [*references, *candidates, sources].count("-") > 1:
         raise ValueError("only one file can be standard input ('-')")
     for path in outputs:
         if Path(path).suffix.lower() not in OUTPUT_SUFFIXES:
             raise ValueError(f"the output must be a .json or .csv file, found {path}")
+    inputs = (*references, *candidates, sources)
+    places = [(chosen_output(path, inputs, OUR_COMPARISON, overwrite), Path(path).suffix.lower()) for path in outputs]
     names = system_names(candidates)
     systems = {name: read_segments(path, "candidates") for name, path in zip(names, candidates, strict=True)}
     texts = {path: read_segments(path, "references") for path in references}
@@ -54,16 +62,24 @@ def compare_files(
     from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
 
     scorer = BleurtScorer(**scorer_options)
+    scorer.check_options(aggregate, False)
     comparison = compare(
-        scorer, joined(texts.values()), systems, given, resamples=resamples, confidence=confidence, seed=seed
+        scorer,
+        joined(texts.values()),
+        systems,
+        given,
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+        aggregate=aggregate,
     )
-    for path in outputs:
-        write_comparison(comparison, Path(path))
+    for place, form in places:
+        write_comparison(comparison, place, form)
     return comparison
 
 
 def system_names(paths: Sequence[str]) -> list[str]:
-    """Call each system by its file's name without the ending or, where two would be called the same, by its path.
+    """Name each system by its file's name without the ending or, where two would be called the same, by its path.
 
     Raises:
         ValueError: if a path is given twice.

@@ -1,24 +1,32 @@
-"""Tell a comparison: as JSON with everything in it, as CSV with a row a segment, and as text for a terminal."""
+"""Report a comparison: as JSON with everything in it, as CSV with a row a segment, and as text for a terminal."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment
 from bleurt_repro.metric.files.writing import csv_text, write_text
 
 OUTPUT_SUFFIXES = (".json", ".csv")
+# How a file begins that `write_comparison` wrote.
+OUR_COMPARISON = re.compile(rb"\{\s*\"systems\": \[|segment,spread,score of ")
 
 
-def write_comparison(comparison: Comparison, path: Path) -> None:
-    """Write a comparison as JSON, or its segments as CSV, by the file's ending."""
-    as_csv = path.suffix.lower() == ".csv"
-    write_text(path, comparison_csv(comparison) if as_csv else comparison_json(comparison))
+def write_comparison(comparison: Comparison, path: Path, form: str) -> None:
+    """Write a comparison as JSON, or its segments as CSV.
+
+    Args:
+        comparison: what to write.
+        path: the file.
+        form: one of `OUTPUT_SUFFIXES`.
+    """
+    write_text(path, comparison_csv(comparison) if form == ".csv" else comparison_json(comparison))
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """Give everything a comparison holds, as JSON."""
+    """Return everything a comparison holds, as JSON."""
     return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=1) + "\n"
 
 
@@ -45,10 +53,10 @@ def _row(segment: Segment, several: int) -> list[object]:
 
 
 def comparison_text(comparison: Comparison, show: int = 5) -> str:
-    """Tell a comparison in words and figures, for a terminal.
+    """Report a comparison in words and figures, for a terminal.
 
     Args:
-        comparison: what to tell.
+        comparison: what to report.
         show: how many of the segments where the systems differ most.
     """
     percent = f"{comparison.confidence:.0%}"
