@@ -28,7 +28,7 @@ from bleurt_repro.training.experiments.options import (
     command,
     read_options,
 )
-from bleurt_repro.training.experiments.report import add_legend, error_bars, percent, style, write_report
+from bleurt_repro.training.experiments.report import add_legend, error_bars, markdown, percent, style, write_report
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
@@ -224,21 +224,26 @@ def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metric
 
 def draw_table(results: Mapping[str, Any]) -> str:
     """Draw absolute Kendall tau times 100: a table for each way to split and aspect, a column a size."""
-    import pandas
-
+    table: dict[str, dict[str, str]]
     parts = [
         f"{results['outputs']} outputs with {results['pairs']} references; {results['missing_outputs']} missing outputs "
         "left out. The highest score over the references counts. Absolute Kendall tau x 100 [95 % interval].\n"
     ]
+    if not any(part["size"] for part in results["conditions"]):  # nothing trains: all ways to split are one
+        table = {row["name"]: {} for row in results["conditions"][0]["rows"]}
+        for part in results["conditions"]:
+            for row in part["rows"]:
+                table[row["name"]][f"{part['aspect']} (n = {part['test_outputs']})"] = percent(*_absolute(row))
+        return "\n".join([*parts, markdown(table)])
     for (split, aspect), conditions in _panels(results).items():
-        columns = {
-            f"{part['training_records']} records of {part['size']} {split}s train (test: {part['test_outputs']})": {
-                row["name"]: percent(*_absolute(row)) for row in part["rows"]
-            }
-            for part in conditions
-        }
-        table = pandas.DataFrame(columns).fillna("-").to_markdown(disable_numparse=True)
-        parts.append(f"**{aspect}**, by {split}\n\n{table}\n")
+        table = {}
+        for part in conditions:
+            heading = (
+                f"{part['training_records']} records of {part['size']} {split}s train (test: {part['test_outputs']})"
+            )
+            for row in part["rows"]:
+                table.setdefault(row["name"], {})[heading] = percent(*_absolute(row))
+        parts.append(f"**{aspect}**, by {split}\n\n{markdown(table)}")
     return "\n".join(parts)
 
 
