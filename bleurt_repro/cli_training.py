@@ -37,11 +37,12 @@ def average(
     output: Annotated[str, typer.Option(help="Folder to write.")],
     weight: Annotated[list[float] | None, typer.Option(help="One a checkpoint; equal by default.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16.")] = "float32",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write to a folder with other files, too.")] = False,
 ) -> None:
     """Average the weights of scorers into one."""
     from bleurt_repro.training.combine import average_scorers
 
-    average_scorers(checkpoints, output, weight, dtype)
+    average_scorers(checkpoints, output, weight, dtype, overwrite)
 
 
 def ensemble(
@@ -53,11 +54,20 @@ def ensemble(
         bool, typer.Option("--mixed-layouts", help="Members may read different texts, as Src and NoSrc do.")
     ] = False,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write to a folder with other files, too.")] = False,
 ) -> None:
     """Put scorers together as one checkpoint: their standardised scores' weighted mean, their spread as uncertainty."""
     from bleurt_repro.training.combine import make_ensemble
 
-    record = make_ensemble(members, validation, output, weights=weight, mixed_layouts=mixed_layouts, device=device)
+    record = make_ensemble(
+        members,
+        validation,
+        output,
+        weights=weight,
+        mixed_layouts=mixed_layouts,
+        device=device,
+        overwrite=overwrite,
+    )
     for member in record["ensemble"]:
         echo(f"{member['checkpoint']}: weight {member['weight']:.3f}, tau {member['kendall_tau']:.4f}")
     echo(f"ensemble: tau {record['tuned']['kendall_tau']:.4f} ({record['validation']['ratings']} ratings)")

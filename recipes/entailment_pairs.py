@@ -1,11 +1,11 @@
-"""Pairs of entailment data as pairs to learn scores from: what a model holds of them, moved by what people said of them.
+"""Pairs of entailment data as pairs to learn scores from: a model's scores, moved by the labels that people gave.
 
     python recipes/entailment_pairs.py --nli nli.tsv.gz --output nli.jsonl
     bleurt-repro score --pairs nli.jsonl --checkpoint model --output nli.txt
     python recipes/entailment_pairs.py --nli nli.tsv.gz --scores nli.txt --output moved.jsonl
 
-Hypotheses share few words with their premises, whether these entail or contradict them: that is where small models go
-by words most. Of each premise there are both kinds. A hypothesis leaves out much of its premise, so entailment alone is
+Hypotheses share few words with their premises, whether these entail or contradict them: there small models rely on shared
+words most. Each premise has both kinds. A hypothesis leaves out much of its premise, so entailment alone is
 no reason for a high score: scores are moved, not set.
 """
 
@@ -18,15 +18,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from learning_pairs import LEAST, MOST, read_entailment, write_pairs
 
 from bleurt_repro.datasets_builders.pseudo_labels import read_scores
-from bleurt_repro.metric.files.records import read_table
-from bleurt_repro.metric.files.writing import write_json_lines
-
-# With a licence that allows commercial use, in natural sentences.
-SOURCES = ("mnli-dev(m+mm)", "snli-dev", "cad-snli")
-COLUMNS = ("source", "split", "label", "premise", "hypothesis")
-LEAST, MOST = -2.0, 1.5  # of `training_set.py`
 
 Row = dict[str, Any]
 
@@ -53,15 +47,15 @@ def main(
             {**row, "score": _move(score, moves[kind])}
             for row, score, (_, _, kind) in zip(rows, given, drawn, strict=True)
         ]
-    _write(output, rows)
+    write_pairs(output, rows)
     typer.echo(f"{len(rows):,} pairs")
 
 
 def draw(nli: Path, pairs: int, seed: int) -> list[tuple[str, str, str]]:
     """Draw premises that entail one hypothesis and contradict another, with all their hypotheses and labels."""
     by_premise: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (premise, hypothesis), kind in _read(nli):
-        by_premise[premise][kind].append(hypothesis)
+    for row in read_entailment(nli):
+        by_premise[row["premise"]][row["label"]].append(row["hypothesis"])
     both = [premise for premise, kinds in by_premise.items() if {"entailment", "contradiction"} <= set(kinds)]
     random.Random(seed).shuffle(both)
     found = [
@@ -70,19 +64,8 @@ def draw(nli: Path, pairs: int, seed: int) -> list[tuple[str, str, str]]:
     return found[:pairs]
 
 
-def _read(nli: Path) -> list[tuple[tuple[str, str], str]]:
-    rows = read_table(nli, COLUMNS)
-    return [((row["premise"], row["hypothesis"]), row["label"]) for row in rows if row["source"] in SOURCES]
-
-
 def _move(score: float, by: float) -> float:
     return round(float(np.clip(score + by, LEAST, MOST)), 4)
-
-
-def _write(path: Path, rows: list[Row]) -> None:
-    names = ("reference", "candidate", "score", "system")
-    kept = ({name: row[name] for name in names if name in row} for row in rows)
-    write_json_lines(path, kept)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 # DATA holds wiki.tsv.gz (text in column 3), en-fr.tsv.gz and en-de.tsv.gz (source, split, english, target), nli.tsv.gz
 # (source, split, label, premise, hypothesis), wmt/ as `bleurt-repro data wmt --data-dir` reads it, and webnlg/ as
 # `bleurt-repro experiment webnlg --data` does; see docs/how-to.
-# Everything goes to WORK. Stop it whenever you like and start it again: each step goes on where it was, or is passed over
-# when its results are there. Settings below can be given from outside in the same way as DATA and WORK.
+# Everything goes to WORK. Stop it whenever you like and start it again: each step resumes, or is skipped when
+# its results are there. Settings below can be given from outside in the same way as DATA and WORK.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -89,8 +89,8 @@ done
 [ -f "$WORK/protocol17/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" "$@" \
     --title "WMT 2017, to English" --output "$WORK/protocol17"
 
-# 5. Protocol models taught by a larger one, which is fine-tuned on the same ratings and labels pairs that nobody rated (news of
-#    2018 and synthetic ones), BERTscore on it beside: the pre-trained model learns from that and from people in one go
+# 5. Protocol models taught by a larger one, which is fine-tuned on the same ratings and labels pairs without ratings (news of
+#    2018 and synthetic ones), averaged with its BERTscore: the pre-trained model learns from labels and ratings together
 [ -d "$WORK/wmt2018" ] || bleurt-repro data wmt --config-name 2018 --data-dir "$DATA/wmt" --output "$WORK/wmt2018"
 taught=$WORK/protocol17-taught
 mkdir -p "$taught"
@@ -116,9 +116,9 @@ finished $running
 [ -f "$taught/results.json" ] || bleurt-repro experiment agreement --ratings "$WORK/wmt2017/test.jsonl" \
     --checkpoint "$taught/teacher" "$@" --baselines "bertscore:$ENCODER" --title "WMT 2017, to English" --output "$taught"
 
-# 6. A larger model as teacher of the embedded checkpoint: fine-tuned on ratings of 2015-18, anchors and contrasts. It says what it
-#    holds of pairs that people rated, of outputs and synthetic pairs that nobody did, of contrasts and of entailment pairs;
-#    BERTscore on the bare larger encoder is a second opinion on most
+# 6. A larger model as teacher of the embedded checkpoint: fine-tuned on ratings of 2015-18, anchors and contrasts. It scores
+#    pairs with ratings, outputs and synthetic pairs without, contrasts and entailment pairs; BERTscore on the bare larger
+#    encoder is a second opinion on most
 ship=$WORK/embedded
 mkdir -p "$ship"
 validation=$WORK/wmt2018/validation.jsonl
@@ -141,13 +141,13 @@ cat "$ship/anchored-teacher.jsonl" "$ship/contrasts-teacher.jsonl" >"$ship/train
     --config finetune_mini --learning_rate 3e-5 --num_train_epochs 1 --max_length 192 --eval_strategy steps --eval_steps 371 \
     --save_strategy steps --save_steps 371 --per_device_eval_batch_size 32 --model "$LARGER" \
     --train_file "$ship/train-teacher.jsonl" --validation_file "$validation" --output_dir "$ship/teacher" --resume
-draw() {  # NAME OPTIONS...: pairs whose references nobody holds out
+draw() {  # NAME OPTIONS...: pairs whose references are not held out
     name=$1
     shift
     [ -f "$ship/$name.jsonl" ] || python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" \
         --held-out "$ship/held_out.jsonl" --held-out "$validation" --output "$ship/$name.jsonl" "$@"
 }
-label() {  # NAME OPTIONS...: what the larger model says of them
+label() {  # NAME OPTIONS...: their labels by the larger model
     name=$1
     shift
     bleurt-repro data pseudo-labels --input "$ship/$name.jsonl" --dropping-rate 0 --dtype bfloat16 --teacher "$ship/teacher" \
@@ -166,8 +166,8 @@ for pairs in contrasts entailment; do
     bleurt-repro score --pairs "$ship/$pairs.jsonl" --checkpoint "$ship/teacher" --dtype bfloat16 --output "$ship/$pairs.txt"
 done
 
-# 7. The embedded checkpoint: the pre-trained model learns from all of that, from longer texts, and from sentences by templates (who
-#    did what to whom; meanings kept and turned), in five rounds; each is two runs over parts of it, and the mean of their weights
+# 7. The embedded checkpoint: the pre-trained model learns from all of that, from longer texts, and from sentences by templates (roles
+#    swapped or kept; meanings kept or reversed), in five rounds; each is two runs over parts of it, and the mean of their weights
 [ -f "$ship/train.jsonl" ] || python "$recipes/training_set.py" --ratings "$ship/anchored.jsonl" \
     --labels "$ship/labels-rated/train.jsonl" --labels "$ship/labels-rest/train.jsonl" \
     --labels "$ship/labels-unrated/train.jsonl" --contrasts "$ship/contrasts.jsonl" --contrast-scores "$ship/contrasts.txt" \
@@ -211,7 +211,7 @@ round fifth 71 "$ship/fourth" 7e-5 5000 5000 2000 --number 10000 --identical 600
     --output "$ship/bleurt-repro-mini"
 bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
 
-# 8. What it knows, agreement with ratings of references it has not seen, and data-to-text
+# 8. Sanity checks, agreement with ratings of references that it was not trained on, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
     --baselines "bertscore:$ENCODER" --references "$ship/held_out.jsonl" --output "$ship/sanity"
 bleurt-repro experiment agreement --ratings "$ship/held_out.jsonl" --checkpoint "$ship/bleurt-repro-mini" \

@@ -1,12 +1,12 @@
-"""Pairs that a scorer learns from by what other metrics say of them; people's ratings are not read here.
+"""Pairs for which other metrics provide labels to learn from; people's ratings of them are not used.
 
     python recipes/pairs_to_label.py --rated ratings.jsonl --outputs wmt2018/test.jsonl --held-out held_out.jsonl \
         --synthetic PAIRS --nli nli.tsv.gz --contrasts contrasts.jsonl --output triples.jsonl \
         --encoder ENCODER --layer 9 --scores bertscore.txt
 
-Taken are the rated pairs, systems' outputs whose references nobody holds out, synthetic pairs, entailment pairs and
+It takes the rated pairs, systems' outputs whose references are not held out, synthetic pairs, entailment pairs and
 contrasts: news, encyclopaedia and everyday sentences, in random order. `bleurt-repro data pseudo-labels` labels the file;
---scores is BERTscore's F of each line, a second opinion that no rating has touched.
+--scores is BERTscore's F of each line, a second opinion that depends on no rating.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from learning_pairs import read_entailment, write_pairs
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.files.records import text_lines
-from bleurt_repro.metric.files.writing import write_json_lines, write_text
-
-# Sources of entailment pairs with a licence that allows commercial use, in natural sentences.
-NLI_SOURCES = ("mnli-dev(m+mm)", "snli-dev", "cad-snli")
+from bleurt_repro.metric.files.writing import write_text
 
 Pair = tuple[str, str]
 
@@ -51,7 +48,7 @@ def main(
     layer: Annotated[int | None, typer.Option(help="That BERTscore compares.")] = None,
     scores: Annotated[Path | None, typer.Option(help="File for BERTscore, one a line.")] = None,
 ) -> None:
-    """Write the pairs, then what BERTscore says of them."""
+    """Write the pairs, then their BERTscore."""
     if scores is not None and encoder is None:
         raise typer.BadParameter("--scores needs --encoder, the model that BERTscore compares with")
     random = np.random.default_rng(seed)
@@ -66,18 +63,19 @@ def main(
     if synthetic:
         pairs += _sample([pair for folder in synthetic for pair in _synthetic(folder)], synthetic_pairs, random)
     if nli:
-        pairs += _sample(_entailment(nli), nli_pairs, random)
+        entailment = [(row["premise"], row["hypothesis"]) for row in read_entailment(nli)]
+        pairs += _sample(entailment, nli_pairs, random)
     for path in [*(rated or ()), *([contrasts] if contrasts else ())]:
         pairs += [pair for pair in _pairs(rating_records(path)) if pair[0] not in left_out]
     pairs = [pairs[i] for i in random.permutation(len(pairs))]
-    write_json_lines(output, ({"reference": a, "candidate": b} for a, b in pairs))
+    write_pairs(output, ({"reference": a, "candidate": b} for a, b in pairs))
     if scores is not None and encoder is not None:
         write_text(scores, "".join(f"{score:.6f}\n" for score in bertscore(encoder, layer, pairs)))
     typer.echo(f"{len(pairs):,} pairs, {len(set(pairs)):,} different")
 
 
 def spread(pairs: Iterable[Pair], left_out: set[str], most: int, random: np.random.Generator) -> list[Pair]:
-    """Give at most so many different candidates of each reference, references in random order."""
+    """Return at most so many different candidates of each reference, references in random order."""
     candidates: dict[str, dict[str, None]] = defaultdict(dict)
     for reference, candidate in pairs:
         if candidate.strip() and reference not in left_out:
@@ -93,7 +91,7 @@ def spread(pairs: Iterable[Pair], left_out: set[str], most: int, random: np.rand
 
 
 def bertscore(encoder: str, layer: int | None, pairs: list[Pair]) -> np.ndarray:
-    """Give BERTscore's F of each pair, computed in bfloat16: labels are averaged with others, such small differences are noise."""
+    """Compute BERTscore's F of each pair, in bfloat16: labels are averaged with others, so small differences are noise."""
     import torch
 
     from bleurt_repro.datasets_builders.signals.bertscore import BertScore
@@ -116,11 +114,6 @@ def _synthetic(folder: Path) -> list[Pair]:
 
     rows = load_dataset(str(folder), split="train").select_columns(["reference", "candidate"])
     return [(row["reference"], row["candidate"]) for row in rows if row["candidate"].strip()]
-
-
-def _entailment(path: Path) -> list[Pair]:
-    fields = (line.split("\t") for line in text_lines(path))
-    return [(row[3], row[4]) for row in fields if row[0] in NLI_SOURCES]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures that the embedded checkpoint was chosen by, for any checkpoints: a row each, Kendall tau x 100.
+"""Figures that the embedded checkpoint was chosen by, for any checkpoints: one row each, Kendall tau x 100.
 
     python recipes/ship_choice.py CHECKPOINT ... --wmt2018 WMT2018 --held-out held_out.jsonl --webnlg WEBNLG
 
@@ -42,15 +42,13 @@ def main(
     typer.echo("| checkpoint | validation | by year | 2018 | WebNLG " + " | ".join(ASPECTS) + " |")
     for name in checkpoints:
         scorer = BleurtScorer(name)
-        own = _scores(scorer, validation)
+        own = scorer.score_rows(validation)
         figures = [
             kendalltau(own, [row["score"] for row in validation]).statistic,
             _mean_tau(validation, own, "year"),
-            _mean_tau(of_2018, _scores(scorer, of_2018), "lp"),
+            _mean_tau(of_2018, scorer.score_rows(of_2018), "lp"),
         ]
-        best = scorer.score(
-            references=[row["references"] for row in outputs], candidates=[row["candidate"] for row in outputs]
-        )
+        best = scorer.score_rows(outputs)
         figures += [kendalltau(best, [row[aspect] for row in outputs]).statistic for aspect in ASPECTS]
         typer.echo(f"| {scorer.checkpoint} | " + " | ".join(f"{100 * tau:.1f}" for tau in figures) + " |")
 
@@ -58,10 +56,6 @@ def main(
 def _some(rows: list[Row], number: int, seed: int) -> list[Row]:
     random.Random(seed).shuffle(rows)
     return rows[:number]
-
-
-def _scores(scorer: BleurtScorer, rows: Sequence[Row]) -> list[float]:
-    return scorer.score(references=[row["reference"] for row in rows], candidates=[row["candidate"] for row in rows])
 
 
 def _mean_tau(rows: Sequence[Row], scores: Sequence[float], by: str) -> float:

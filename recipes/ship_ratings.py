@@ -2,16 +2,16 @@
 
     python recipes/ship_ratings.py --wmt2018 WMT2018 --number 12000 --output ratings.jsonl
 
-WMT2018 is what `bleurt-repro data wmt --config-name 2018` wrote. Ratings of 2018 mostly rest on one judgement; taken are
-those of at least two, evenly over the language pairs, means where several systems gave the same candidate. They are
-shrunk towards 0 and cut, since a mean of two judgements strays further than the means of fifteen before 2018.
+WMT2018 is what `bleurt-repro data wmt --config-name 2018` wrote. Most ratings of 2018 are one judgement each; it takes
+those of at least two, evenly over the language pairs, and their mean where several systems gave the same candidate. They
+are shrunk towards 0 and cut, since a mean of two judgements varies more than the means of fifteen before 2018.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -47,15 +47,11 @@ def main(
         wanted = (number - len(taken)) // (len(by_pair) - i)
         taken += [rows[j] for j in sorted(random.permutation(len(rows))[:wanted])]
     train = rating_records(wmt2018 / "train.jsonl")
-    _write(output, [*train, *taken])
+    write_json_lines(output, [*train, *taken])
     if held_out is not None:
         seen = {row["reference"] for row in taken}
-        _write(held_out, [row for row in ratings_of_2018 if row["reference"] not in seen])
+        write_json_lines(held_out, [row for row in ratings_of_2018 if row["reference"] not in seen])
     typer.echo(f"{len(train):,} ratings of 2015-17, {len(taken):,} of 2018")
-
-
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    write_json_lines(path, rows)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python recipes/training_round.py --train train.jsonl --contrasts templates.jsonl --output round.jsonl
 
-The mean of two runs' weights blurs what each knows of identical and empty candidates; more of them bring it back. References
+The mean of two runs' weights scores identical and empty candidates worse than each run does; more of them correct that. References
 are drawn from the whole training set, so that short ones, which are the hard ones here, have their share. Outputs that are
 nearly their reference show that identical means identical. Pairs of `bleurt-repro data roles` and the like may join in; their
 references need identical pairs of their own, or copies of such sentences get low scores.
@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from learning_pairs import COLUMNS, write_pairs
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.files.writing import write_json_lines
 
 
 def main(
@@ -59,13 +59,12 @@ def main(
             candidate = text if kind == "identical" else ""
             drawn.append({"reference": text, "candidate": candidate, "score": score, "system": f"anchor: {kind}"})
     drawn += others
-    names = ("reference", "candidate", "score", "system")
-    write_json_lines(output, ({name: row.get(name) for name in names} for row in drawn))
+    write_pairs(output, ({name: row.get(name) for name in COLUMNS} for row in drawn))
     typer.echo(f"{len(drawn):,} pairs")
 
 
 def made_up(row: dict[str, Any]) -> bool:
-    """Tell an anchor, a contrast or a text put together from a system's output."""
+    """Return whether a row is an anchor, a contrast or a longer text, and no system's output."""
     return str(row["system"]).startswith(("anchor", "contrast", "joined"))
 
 

@@ -5,8 +5,8 @@
 
 Labels (of `bleurt-repro data pseudo-labels`) have mean 0 and deviation 1 over all they label; here they get the mean and
 deviation that people's ratings have on the pairs both rate. Such a pair gets the mean of both: a rating rests on few
-judgements, and metrics err elsewhere (RoBLEURT, section 2.3, gives noisy ratings up for metrics' altogether).
-Texts of two to four segments are put together from both: raters saw one segment at a time, users have paragraphs. Such a
+judgements, and metrics err elsewhere (RoBLEURT, section 2.3, replaces noisy ratings by metrics' scores altogether).
+Texts of two to four segments are made of both: raters saw one segment at a time, users have paragraphs. Such a
 text is rated by the mean of its parts; now and then the candidate lacks a part, has another text's in its place, or has
 its parts in another order.
 Contrasts keep the scores they were made with, or take a teacher's (`bleurt-repro score --pairs contrasts.jsonl`), which
@@ -20,15 +20,14 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from learning_pairs import COLUMNS, LEAST, MOST, write_pairs
 
 from bleurt_repro.datasets_builders.pseudo_labels import read_scores
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.files.writing import write_json_lines
 
 Row = dict[str, Any]
 Key = tuple[str, str]
 MOST_SEGMENTS = 4
-LEAST, MOST = -2.0, 1.5  # labels beyond what people give are brought back
 # Of longer texts: how often a part is missing or another's, and what it is rated then; how often parts are reordered.
 MISSING_SHARE, STRANGE_SHARE, REORDERED_SHARE = 0.08, 0.04, 0.15
 LOST = -1.4
@@ -70,8 +69,7 @@ def main(
     parts = [row for row in [*rated, *unrated] if row["candidate"].strip() and not _is_anchor(row)]
     longer = join(parts, joined, np.random.default_rng(seed))
     rows = [*rated, *unrated, *longer, *altered]
-    kept = [{name: row.get(name) for name in ("reference", "candidate", "score", "system")} for row in rows]
-    write_json_lines(output, kept)
+    write_pairs(output, ({name: row.get(name) for name in COLUMNS} for row in rows))
     typer.echo(
         f"{len(rated):,} ratings and anchors ({len(both):,} with a label), {len(unrated):,} labels, {len(longer):,} longer, "
         f"{len(rows):,} in all"

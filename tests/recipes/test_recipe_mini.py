@@ -111,7 +111,7 @@ def test_all_steps_in_order_and_once(run, tmp_path):
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]
 
 
-def test_a_failed_step_stops_the_script_and_is_gone_on_from(run):
+def test_a_failed_step_stops_the_script_which_then_resumes(run):
     done, commands = run(FAILS="pretrained-2")
     assert done.returncode != 0
     assert "fine-tuning failed, see" in done.stderr and "pretrained-2.log" in done.stderr
@@ -135,7 +135,7 @@ def fields(*kinds):
 
 def options_of_classes():
     from bleurt_repro.training import finetune, pretrain
-    from bleurt_repro.training.experiments import agreement, options, webnlg
+    from bleurt_repro.training.experiments import agreement, options, sanity, webnlg
     from bleurt_repro.training.teachers import common as run
     from bleurt_repro.training.teachers import entailment, masked_lm, translator
 
@@ -144,6 +144,7 @@ def options_of_classes():
         "bleurt_repro.training.finetune": fields(finetune.RatingArguments, finetune.FinetuningArguments),
         "bleurt_repro.training.pretrain": fields(pretrain.PairArguments, pretrain.PretrainingArguments),
         "agreement": fields(agreement.AgreementOptions, options.MetricOptions),
+        "sanity": fields(sanity.SanityOptions),
         "webnlg": fields(webnlg.WebNlgOptions, options.MetricOptions, options.ModelOptions),
         "bleurt_repro.training.teachers.masked_lm": fields(masked_lm.MaskedLMArguments, run.TeacherArguments),
         "bleurt_repro.training.teachers.translator": fields(

@@ -64,3 +64,45 @@ def test_wrong_numbers(tiny_scorer, tmp_path):
         average_scorers([str(tiny_scorer)], tmp_path / "out")
     with pytest.raises(ValueError, match="one finite weight above 0 for each of the 2 checkpoints"):
         average_scorers([str(tiny_scorer)] * 2, tmp_path / "out", [1, 0])
+
+
+@pytest.mark.parametrize("weights", [[1, float("nan")], [1, float("inf")], [1e308, 1e308]])
+def test_weights_that_are_no_finite_share(pair, tmp_path, weights):
+    with pytest.raises(ValueError, match="one finite weight above 0 for each of the 2 checkpoints"):
+        average_scorers([str(path) for path in pair], tmp_path / "out", weights)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_dtype(pair, tmp_path):
+    with pytest.raises(ValueError, match="dtype must be float32, bfloat16, float16, found 'foo'"):
+        average_scorers([str(path) for path in pair], tmp_path / "out", dtype="foo")
+
+
+def test_a_member_is_no_place_for_the_average(pair, tmp_path):
+    before = (pair[1] / "model.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="other is the input"):
+        average_scorers([str(path) for path in pair], pair[1])
+    assert (pair[1] / "model.safetensors").read_bytes() == before
+
+
+def test_other_files_are_not_written_over_unless_asked(pair, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds files that bleurt-repro did not write: .* --overwrite"):
+        average_scorers([str(path) for path in pair], tmp_path / "out")
+    average_scorers([str(path) for path in pair], tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_failure_leaves_the_average_that_was_there(pair, tmp_path, monkeypatch):
+    average_scorers([str(path) for path in pair], tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bleurt_repro.training.results.Result.write", fail)
+    with pytest.raises(KeyboardInterrupt):
+        average_scorers([str(path) for path in pair], tmp_path / "out", [3, 1])
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    assert not list(tmp_path.glob(".out*"))
