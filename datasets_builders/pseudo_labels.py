@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.metric.files.records import file_form, parse_number, read_records, text_lines
 from bleurt_repro.metric.files.writing import write_json_lines, write_text, written_folder
+from bleurt_repro.metric.statistics import standardise
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -329,7 +330,7 @@ def standardised(name: str, values: Values) -> Values:
     """
     if len(values) < 2 or not values.std() > 0:
         raise ValueError(f"{name} has the same score for all {len(values)} triples: nothing can be learnt from that")
-    return (values - values.mean()) / values.std()
+    return standardise(values)
 
 
 def _rating(place: int, labelled: tuple[Triple, float], lp: str | None) -> Triple:

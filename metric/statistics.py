@@ -10,7 +10,6 @@ significance, all as defined by mt-metrics-eval.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -442,15 +441,13 @@ def permutation_p_values(scores: Values, permutations: int = PERMUTATIONS, seed:
     """
     signs = np.random.default_rng(seed).integers(0, 2, (permutations, scores.shape[1])) * 2.0 - 1.0
     found = np.full((len(scores), len(scores)), np.nan)
-    for i, j in itertools.combinations(range(len(scores)), 2):
-        difference = scores[i] - scores[j]
-        known = ~np.isnan(difference)
-        if not known.any():
-            continue
-        observed = difference[known].sum()
-        # rounding must not take the observed order for another one
-        least = observed - 1e-9 * np.abs(difference[known]).sum()
-        found[i, j] = np.mean(signs[:, known] @ difference[known] >= least)
+    i, j = np.triu_indices(len(scores), 1)
+    differences = (scores[i] - scores[j]).T  # (segments, pairs)
+    known = np.isfinite(differences).any(axis=0)
+    differences = np.nan_to_num(differences)
+    # rounding must not take the observed order for another one
+    least = differences.sum(axis=0) - 1e-9 * np.abs(differences).sum(axis=0)
+    found[i, j] = np.where(known, np.mean(signs @ differences >= least, axis=0), np.nan)
     return found
 
 

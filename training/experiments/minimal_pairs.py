@@ -27,18 +27,6 @@ TABLES = {
     "free_paraphrases": Path(__file__).with_name("free_paraphrases.tsv"),
 }
 COLUMNS = ("type", "reference", "better", "worse")
-TYPES = (
-    "negation",
-    "number",
-    "named_entity",
-    "omission",
-    "addition",
-    "word_order",
-    "tense",
-    "synonym",
-    "paraphrase",
-    "casing_punctuation",
-)
 OVERALL = "overall"
 
 

@@ -91,31 +91,7 @@ def read_options(kinds: Sequence[type], words: Sequence[str]) -> tuple[Any, ...]
     """
     from bleurt_repro.training.arguments import parse_config
 
-    lists = {item.name for kind in kinds for item in dataclasses.fields(kind) if "list[" in str(item.type)}
-    return parse_config(kinds, merge_repeated(words, lists))
-
-
-def merge_repeated(words: Sequence[str], lists: set[str]) -> list[str]:
-    """Join the values of options that occur several times.
-
-    Args:
-        words: of the command line.
-        lists: names of the options that take several values.
-    """
-    others: list[str] = []
-    values: dict[str, list[str]] = {}
-    place = others
-    for word in words:
-        key, sign, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--"):
-            place.append(word)
-        elif (name := key.replace("-", "_")) in lists:
-            place = values.setdefault(name, [])
-            place += [value] if sign else []
-        else:
-            place = others
-            place.append(word)
-    return [*others, *(word for name, found in values.items() for word in (f"--{name}", *found))]
+    return parse_config(kinds, words)
 
 
 def command(experiment: str, settings: Sequence[Any]) -> str:

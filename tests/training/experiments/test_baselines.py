@@ -1,4 +1,4 @@
-"""Baselines on sentences whose scores can be worked out, and on encoders of random weights."""
+"""Baselines on sentences whose scores can be computed by hand, and on encoders of random weights."""
 
 from __future__ import annotations
 

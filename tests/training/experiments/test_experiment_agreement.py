@@ -1,4 +1,4 @@
-"""The agreement experiment on files whose figures can be worked out by hand."""
+"""The agreement experiment on files whose figures can be computed by hand."""
 
 from __future__ import annotations
 

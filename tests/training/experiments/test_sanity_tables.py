@@ -8,7 +8,20 @@ from collections import Counter
 
 import pytest
 
-from bleurt_repro.training.experiments.minimal_pairs import TABLES, TYPES, read_minimal_pairs
+from bleurt_repro.training.experiments.minimal_pairs import TABLES, read_minimal_pairs
+
+TYPES = (
+    "negation",
+    "number",
+    "named_entity",
+    "omission",
+    "addition",
+    "word_order",
+    "tense",
+    "synonym",
+    "paraphrase",
+    "casing_punctuation",
+)
 
 
 @pytest.fixture(scope="module", params=list(TABLES))
