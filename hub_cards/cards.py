@@ -34,6 +34,13 @@ SETTINGS_SHOWN = (
 # Recorded beside the options, but not options: they follow from the machine.
 NO_OPTIONS = ("world_size", "gradient_accumulation_steps")
 PRETRAINING, FINETUNING = "Pre-training", "Fine-tuning"
+# The pairs of the sanity experiment, in which one candidate is better by construction.
+SANITY_TABLES = {
+    "minimal_pairs": "a correct candidate, and the same with an error",
+    "near_copies": "a correct candidate in other words, and the reference with an error",
+    "who_did_what": "a correct candidate, and the same with two participants exchanged",
+    "free_paraphrases": "a free paraphrase, and the same with its meaning changed",
+}
 # Digits that the metadata keep: enough that rounding them again gives what rounding the figure itself gives.
 DIGITS = 6
 
@@ -265,7 +272,7 @@ def _sanity(results: Result, signature: str) -> dict[str, Any]:
     """Lay out the shares of pairs judged rightly: of each table by metric, and of each type of error by table."""
     rows, own = results["rows"], _row(results["rows"], signature)["tables"]
     overall = [
-        [_words(table), str(own[table]["shares"]["overall"]["n"])]
+        [_words(table), SANITY_TABLES.get(table, ""), str(own[table]["shares"]["overall"]["n"])]
         + [_percent(row["tables"][table]["shares"]["overall"]) for row in rows]
         for table in own
     ]
@@ -280,7 +287,7 @@ def _sanity(results: Result, signature: str) -> dict[str, Any]:
     return {
         "confidence": results["confidence"],
         "command": results["command"],
-        "overall": _table(["pairs", "count", *(row["name"] for row in rows)], overall),
+        "overall": _table(["pairs", "what they are", "count", *(row["name"] for row in rows)], overall),
         "by_type": _table(["error", *map(_words, own)], by_type),
     }
 

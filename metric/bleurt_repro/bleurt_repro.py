@@ -49,6 +49,9 @@ Returns:
     mean_score (float): their mean, the score of the system; None if there are no candidates.
     signature (str): what the scores depend on; put it beside any number you publish.
     truncated (int): how many pairs were longer than the checkpoint reads.
+    unknown (int): how many pairs have pieces that the checkpoint does not know.
+    warnings (list of str): what a reader of the scores must know, such as that they are of a language that the checkpoint
+        does not read.
 
 Examples:
     >>> import evaluate
@@ -174,6 +177,8 @@ class BleurtRepro(evaluate.Metric):
             "mean_score": result.mean_score,
             "signature": result.signature,
             "truncated": result.truncated,
+            "unknown": result.unknown,
+            "warnings": list(result.warnings),
         }
 
     def _scorer_for(self, **options: Any) -> bleurt_repro.BleurtScorer:

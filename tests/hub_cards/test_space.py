@@ -15,6 +15,7 @@ import sys
 import time
 import zipfile
 from base64 import urlsafe_b64encode
+from pathlib import Path
 
 import pytest
 from huggingface_hub import SpaceCard
@@ -22,6 +23,8 @@ from huggingface_hub import SpaceCard
 from bleurt_repro.hub_cards.contents import Target
 from bleurt_repro.hub_cards.publish import prepare
 from bleurt_repro.hub_cards.space import draw_space_card, pack_wheel, space_files, space_folder, wheel_name
+from bleurt_repro.training.results import Result
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +32,26 @@ def wheel():
     return pack_wheel()
 
 
-def test_the_card_in_the_package_is_the_one_that_is_drawn():
-    """`bleurt-repro card metric/bleurt_repro` draws it anew."""
-    assert (space_folder() / "README.md").read_text(encoding="utf-8") == draw_space_card()
+def test_the_cards_in_the_package_are_those_that_the_recipe_draws(tmp_path):
+    """`sh recipes/cards.sh` draws them anew from docs/results; no figure on them is written by hand."""
+    for place in ("recipes/cards.sh", "docs/results", "metric/checkpoint", "metric/bleurt_repro"):
+        copy = shutil.copytree if (ROOT / place).is_dir() else shutil.copy
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / place, tmp_path / place)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["sh", str(tmp_path / "recipes" / "cards.sh")], env=environment, check=True)
+    for card in ("metric/checkpoint/bleurt-repro-mini/README.md", "metric/bleurt_repro/README.md"):
+        assert (tmp_path / card).read_text(encoding="utf-8") == (ROOT / card).read_text(encoding="utf-8")
 
 
-def test_the_card_has_the_figures_of_the_default_checkpoint():
-    from huggingface_hub import ModelCard
-
-    from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
-
+def test_the_card_has_the_figures_of_the_results_file():
+    """To three digits, each rounded once."""
     card = draw_space_card()
-    results = ModelCard((EMBEDDED_FOLDER / "bleurt-repro-mini" / "README.md").read_text()).data.eval_results
-    assert results
-    for result in results:
-        (row,) = [line for line in card.splitlines() if line.startswith(f"| {result.dataset_config} |")]
-        assert f" {result.metric_value:.3f} |" in row
+    (row, *_) = Result.read(ROOT / "docs" / "results" / "wmt18.json")["rows"]
+    assert row["name"] == "bleurt-repro-mini"
+    for group, figures in row["groups"].items():
+        (line,) = [line for line in card.splitlines() if line.startswith(f"| {group} |")]
+        assert [cell.strip() for cell in line.split("|")[2:-1]] == [f"{one['value']:.3f}" for one in figures.values()]
     assert SpaceCard(card).data.app_file == "app.py"
 
 
