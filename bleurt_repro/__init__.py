@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     from bleurt_repro.metric.register import register
     from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 
+    LengthBatchingBleurtScorer = BleurtScorer
+
 __version__ = "0.1.0"
-__all__ = ["BleurtScorer", "ScoringResult", "register"]
+__all__ = ["BleurtScorer", "LengthBatchingBleurtScorer", "ScoringResult", "register"]
 
 _HOMES = {
-    "BleurtScorer": "bleurt_repro.metric.scorer",
-    "ScoringResult": "bleurt_repro.metric.scorer",
-    "register": "bleurt_repro.metric.register",
+    "BleurtScorer": "bleurt_repro.metric.scorer:BleurtScorer",
+    # The official library's scorer that sorts by length, as ours does anyway.
+    "LengthBatchingBleurtScorer": "bleurt_repro.metric.scorer:BleurtScorer",
+    "ScoringResult": "bleurt_repro.metric.scorer:ScoringResult",
+    "register": "bleurt_repro.metric.register:register",
 }
 
 
@@ -26,7 +30,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'bleurt_repro' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

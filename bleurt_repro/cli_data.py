@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Command, Group, echo, examples
+from bleurt_repro.cli_style import Command, Group, Overwrite, echo, examples
 
 data_app = typer.Typer(cls=Group, help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
 
@@ -131,11 +131,12 @@ def data_ratings(
     validation_ratio: Annotated[float, typer.Option(help="Share to validate on.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    overwrite: Overwrite = False,
 ) -> None:
     """Check ratings of your own and split them with no segment on both sides."""
     from bleurt_repro.datasets_builders.ratings.export import export_ratings
 
-    _print_counts(export_ratings(input, output, format, validation_ratio, seed))
+    _print_counts(export_ratings(input, output, format, validation_ratio, seed, overwrite))
 
 
 @data_app.command(

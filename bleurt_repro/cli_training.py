@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Command, Group, echo
+from bleurt_repro.cli_style import Command, Group, Overwrite, echo
 
 experiment_app = typer.Typer(cls=Group, help="Run the experiments of the papers, and your own.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ def average(
     output: Annotated[str, typer.Option(help="Folder to write.")],
     weight: Annotated[list[float] | None, typer.Option(help="One a checkpoint; equal by default.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16.")] = "float32",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write to a folder with other files, too.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Average the weights of scorers into one."""
     from bleurt_repro.training.combine import average_scorers
@@ -54,7 +54,7 @@ def ensemble(
         bool, typer.Option("--mixed-layouts", help="Members may read different texts, as Src and NoSrc do.")
     ] = False,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write to a folder with other files, too.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Put scorers together as one checkpoint: their standardised scores' weighted mean, their spread as uncertainty."""
     from bleurt_repro.training.combine import make_ensemble

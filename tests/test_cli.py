@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from bleurt_repro import BleurtScorer, __version__
 from bleurt_repro.cli import main
+from bleurt_repro.cli_style import spread
+from bleurt_repro.score_files import main as official_main
 
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye"]
 CANDIDATES = ["the cat sat", "the dog rains", "good bye"]
@@ -53,7 +60,7 @@ def test_json(run, files, tiny_scorer, expected):
     )
     result = json.loads(out)
     assert code == 0
-    assert set(result) == {"scores", "mean_score", "signature", "truncated"}
+    assert set(result) == {"scores", "mean_score", "signature", "truncated", "unknown", "warnings"}
     assert result["scores"] == pytest.approx(expected, abs=1e-6)
     assert result["mean_score"] == pytest.approx(sum(expected) / 3, abs=1e-6)
     assert result["signature"].startswith("checkpoint:tiny|")
@@ -165,3 +172,138 @@ def test_public_names():
     assert bleurt_repro.ScoringResult.__name__ == "ScoringResult"
     with pytest.raises(AttributeError, match="has no attribute 'Scorer'; it offers BleurtScorer"):
         _ = bleurt_repro.Scorer
+
+
+def test_several_values_after_one_option_or_one_by_one(run, files, tiny_scorer):
+    (files / "b.txt").write_text("a\nb\nc\n")
+    options = ("--checkpoint", tiny_scorer, "--resamples", "20", "--show", "0")
+    alone = run("compare", "-r", "r.txt", "--candidates", "c.txt", "--candidates", "b.txt", *options)
+    together = run("compare", "-r", "r.txt", "--candidates", "c.txt", "b.txt", *options)
+    assert alone == together and alone[0] == 0
+    assert alone == run("compare", "-r", "r.txt", "-c", "c.txt", "b.txt", *options)
+
+
+@pytest.mark.parametrize(
+    ("words", "params", "expected"),
+    [
+        ("A --weight 1 2 B", "--weight", "A --weight 1 --weight 2 B"),
+        ("--baselines bleu ter --seed 3", "--baselines", "--baselines bleu --baselines ter --seed 3"),
+        ("--leave_out=x y -- z", "--leave-out", "--leave_out=x --leave-out y -- z"),
+        ("--year 2017 -1 --x -y z", "--year", "--year 2017 --year -1 --x -y z"),
+    ],
+)
+def test_words_are_spread(words, params, expected):
+    option = SimpleNamespace(opts=[params], multiple=True, param_type_name="option")
+    argument = [SimpleNamespace(opts=["a"], param_type_name="argument")] if "A" in words else []
+    assert spread(words.split(), [option, *argument]) == expected.split()
+
+
+def test_underscores_are_accepted_and_not_shown(run, files, tiny_scorer, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, _, err = run("score", "-r", "r.txt", "-c", "c.txt", "--checkpoint", tiny_scorer, "--batch_tokens", "0")
+    assert code == 2 and "batch_tokens must be a positive number" in err
+    assert "--batch-tokens" in (shown := run("score", "--help")[1]) and "--batch_tokens" not in shown
+
+
+COMMANDS = [
+    "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
+    "data wmt", "data relative-ranks", "data webnlg", "data ratings", "data anchors", "data contrasts", "data roles",
+    "data opposites", "data synthetic", "data denoise", "data pseudo-labels",
+    "publish model", "publish dataset", "publish space",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_two_examples_the_programs_name_and_no_type_of_switches(run, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "160")
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0 and f"Usage: bleurt-repro {command} " in out
+    assert len([line for line in out.splitlines() if line.strip().startswith(f"$ bleurt-repro {command}")]) == 2
+    assert "<bool>" not in out and "BOOLEAN" not in out
+
+
+@pytest.mark.parametrize("command", ["finetune", "pretrain", "experiment sanity", "experiment wmt"])
+def test_help_of_commands_with_settings_has_the_programs_name(run, command):
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0 and out.startswith(f"usage: bleurt-repro {command} [--config FILE]")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["demo", "--port", "70000"], "--port"),
+        (["demo", "--port", "-1"], "--port"),
+        (["demo", "--port", "0"], "--port"),
+        (["scor"], "No such command 'scor'"),
+        (["compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "--resamples", "100000000"], "--resamples"),
+        (["score", "-r", "r.txt", "-c", "c.txt", "--by", "typo"], "No such option: --by"),
+        (["average", "a", "b", "--dtype", "foo", "--output", "o"], "dtype must be"),
+        (["score", "-r", "hf_abcdefghijklmnop.txt", "-c", "c.txt"], "no file hf_***.txt"),
+    ],
+)
+def test_what_cannot_be_is_one_line_without_secrets(run, files, words, message):
+    code, out, err = run(*words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1), (out, err)
+    assert err.startswith("bleurt-repro: error: ") and message in err
+    assert "hf_a" not in err
+
+
+@pytest.mark.parametrize("module", ["bleurt_repro", "bleurt_repro.cli"])
+def test_as_a_module(module):
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"bleurt-repro {__version__}\n")
+
+
+def test_completion_of_a_shell_offers_the_options():
+    environment = {**os.environ, "_BLEURT_REPRO_COMPLETE": "complete_bash", "COMP_WORDS": "bleurt-repro score --ref"}
+    done = subprocess.run(
+        [sys.executable, "-m", "bleurt_repro"],
+        env={**environment, "COMP_CWORD": "2", "_TYPER_COMPLETE_ARGS": "bleurt-repro score --ref"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["--references"]
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+def test_the_flags_of_official_bleurt(files, tiny_scorer, expected, dashes):
+    records = [{"reference": r, "candidate": c} for r, c in zip(REFERENCES, CANDIDATES, strict=True)]
+    (files / "pairs.jsonl").write_text("\n".join(map(json.dumps, records)))
+    for given in (["candidate_file=c.txt", "reference_file=r.txt"], ["sentence_pairs_file=pairs.jsonl"]):
+        flags = [*given, f"bleurt_checkpoint={tiny_scorer}", "bleurt_batch_size=2", "scores_file=scores"]
+        with pytest.raises(SystemExit) as stop:
+            official_main([f"{dashes}{flag}" for flag in flags])
+        assert not stop.value.code
+        written = [float(line) for line in (files / "scores").read_text().splitlines()]
+        assert written == pytest.approx(expected, abs=1e-6)
+
+
+def test_scores_of_a_system_as_mt_metrics_eval_reads_them(run, files, tiny_scorer, expected):
+    words = ("score", "-r", "r.txt", "-c", "c.txt", "--checkpoint", tiny_scorer, "--system", "mine", "-o", "mine.seg")
+    assert run(*words)[0] == run(*words)[0] == 0  # written again over its own output
+    rows = [line.split("\t") for line in (files / "mine.seg").read_text().splitlines()]
+    assert [name for name, _ in rows] == ["mine"] * 3
+    assert [float(number) for _, number in rows] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.tsv", "pairs.parquet", "pairs.csv.gz"])
+def test_pairs_of_a_table(run, files, tiny_scorer, expected, name):
+    rows = [("Reference", "candidate"), *zip(REFERENCES, CANDIDATES, strict=True)]
+    if name.endswith("parquet"):
+        columns = {"reference": REFERENCES, "candidate": CANDIDATES}
+        pyarrow.parquet.write_table(pyarrow.table(columns), files / name)
+    else:
+        opener = gzip.open if name.endswith(".gz") else open
+        with opener(files / name, "wt", newline="") as file:
+            csv.writer(file, delimiter="\t" if "tsv" in name else ",").writerows(rows)
+    code, out, _ = run("score", "--pairs", name, "--checkpoint", tiny_scorer)
+    assert code == 0
+    assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)
+
+
+def test_tables_as_references_and_candidates_are_parsed(run, files, tiny_scorer, expected):
+    (files / "r.csv").write_text("reference\n" + "\n".join(REFERENCES) + "\n")
+    (files / "c.jsonl").write_text("\n".join(json.dumps({"candidate": text}) for text in CANDIDATES))
+    code, out, _ = run("score", "-r", "r.csv", "-c", "c.jsonl", "--checkpoint", tiny_scorer)
+    assert code == 0
+    assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)

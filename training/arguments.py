@@ -22,6 +22,13 @@ from transformers import HfArgumentParser
 
 from bleurt_repro.metric.files.yaml_files import read_plain_yaml
 
+# Options of the Trainer that `--help` shows; `--help-all` shows all.
+COMMON = {
+    "help", "help_all", "config", "output_dir", "resume", "learning_rate", "num_train_epochs", "max_steps", "eval_steps",
+    "save_steps", "global_batch_size", "per_device_train_batch_size", "seed", "bf16", "early_stopping", "layer_decay",
+    "push_to_hub", "hub_model_id", "report_to", "warmup_steps",
+}  # fmt: skip
+
 
 class _Parser(HfArgumentParser):
     """Raises instead of printing hundreds of options and leaving."""
@@ -31,7 +38,17 @@ class _Parser(HfArgumentParser):
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the line breaks of the description, and shows the defaults."""
+    """Keeps the line breaks of the description, and shows the defaults and one spelling of each option."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default is None else super()._get_help_string(action)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        shown, every = [name for name in action.option_strings if "_" not in name], action.option_strings
+        action.option_strings = shown[:1] if "--output" in shown else shown
+        text = super()._format_action_invocation(action)
+        action.option_strings = every
+        return text
 
 
 def parse_config(dataclass_types: Sequence[type], argv: Sequence[str]) -> tuple[Any, ...]:
@@ -51,7 +68,10 @@ def parse_config(dataclass_types: Sequence[type], argv: Sequence[str]) -> tuple[
             that is missing, or a file that is not a YAML mapping.
     """
     parser = _build_parser(dataclass_types)
-    config, options = _take_config(argv)
+    if {"--help", "-h"} & set(argv):
+        _keep_common_help(parser, dataclass_types)
+    lists = {action.dest for action in parser._actions if action.nargs in ("+", "*")}
+    config, options = _take_config(merge_repeated(argv, lists))
     _check_options(options, parser)
     return _parse(dataclass_types, parser, config, options)
 
@@ -184,13 +204,59 @@ def _build_parser(dataclass_types: Sequence[type]) -> _Parser:
     description = sys.modules[dataclass_types[0].__module__].__doc__
     parser = _Parser(
         cast("Any", dataclass_types),
+        prog=_program(),
         usage="%(prog)s [--config FILE] [--key value ...]",
         description=description,
         allow_abbrev=False,
         formatter_class=_HelpFormatter,
     )
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings; options override it.")
+    parser.add_argument("--help-all", action="help", help="Show all options, those of the Trainer too.")
+    if folder := parser._option_string_actions.get("--output_dir"):
+        parser._option_string_actions["--output"] = folder  # as the other commands name it
+        folder.option_strings = ["--output", *folder.option_strings]
     return parser
+
+
+def _program() -> str | None:
+    """Return the command as it was called on the package's command line; None where a script was run."""
+    try:
+        from typer._click.globals import get_current_context
+    except ImportError:  # typer before it had a copy of click
+        from click import get_current_context
+    context = get_current_context(silent=True)
+    return context.command_path if context else None
+
+
+def _keep_common_help(parser: argparse.ArgumentParser, dataclass_types: Sequence[type]) -> None:
+    """Hide the options that few people use: those of the Trainer that it shares with all models, but for `COMMON`."""
+    own = {name for kind in dataclass_types for name in vars(kind).get("__annotations__", {})}
+    for action in parser._actions:
+        if action.dest not in own | COMMON:
+            action.help = argparse.SUPPRESS
+
+
+def merge_repeated(words: Sequence[str], lists: set[str]) -> list[str]:
+    """Join the values of options that occur several times.
+
+    Args:
+        words: of the command line.
+        lists: names of the options that take several values.
+    """
+    others: list[str] = []
+    values: dict[str, list[str]] = {}
+    place = others
+    for word in words:
+        key, sign, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--"):
+            place.append(word)
+        elif (name := key.replace("-", "_")) in lists:
+            place = values.setdefault(name, [])
+            place += [value] if sign else []
+        else:
+            place = others
+            place.append(word)
+    return [*others, *(word for name, found in values.items() for word in (f"--{name}", *found))]
 
 
 def _take_config(argv: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
-from bleurt_repro.metric.files.writing import write_json_lines, write_text, written_folder
+from bleurt_repro.metric.files.writing import refuse_inputs, write_json_lines, write_text, written_folder
 from bleurt_repro.metric.loading.checksums import file_hash
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 FORMATS = ("jsonl", "parquet")
 SPLITS = ("train", "validation", "test")
 CARD = "README.md"
+# What the card of every export says, and so tells a folder that an earlier run wrote.
+OUR_CARD = "config_name: ratings-"
 
 Row = Mapping[str, Any]
 
@@ -57,7 +59,12 @@ def export_webnlg(config_name: str, output: str | Path, format: str = "jsonl", *
 
 
 def export_ratings(
-    path: str | Path, output: str | Path, format: str = "jsonl", validation_ratio: float = 0.1, seed: int = 0
+    path: str | Path,
+    output: str | Path,
+    format: str = "jsonl",
+    validation_ratio: float = 0.1,
+    seed: int = 0,
+    overwrite: bool = False,
 ) -> dict[str, int]:
     """Check a file of ratings and write it as train and validation sets that share no source and no reference.
 
@@ -67,21 +74,31 @@ def export_ratings(
         format: "jsonl" or "parquet".
         validation_ratio: the share of the records to validate on; with 0 all train.
         seed: of the split.
+        overwrite: replace files of the folder that no export wrote.
 
     Returns:
         the number of records by split.
+
+    Raises:
+        ValueError: if the file is malformed, or would be replaced itself, or as `write_splits` does.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records, ratings_features
     from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 
+    for name in SPLITS:
+        refuse_inputs(Path(output) / f"{name}.{format}", [str(path)])
     ratings = rating_records(path)
     parts = zip(SPLITS, split_without_overlap(ratings, validation_ratio, seed), strict=False)
     splits = {name: [ratings[i] for i in part] for name, part in parts if part}
-    return write_splits(splits, ratings_features(ratings), output, format)
+    return write_splits(splits, ratings_features(ratings), output, format, overwrite)
 
 
 def write_splits(
-    splits: Mapping[str, Sequence[Row]], features: Features, output: str | Path, format: str = "jsonl"
+    splits: Mapping[str, Sequence[Row]],
+    features: Features,
+    output: str | Path,
+    format: str = "jsonl",
+    overwrite: bool = False,
 ) -> dict[str, int]:
     """Write each split as `<output>/<split>.<format>`, and a README.md from which `load_dataset` reads their types.
 
@@ -92,12 +109,14 @@ def write_splits(
         features: the columns, in order.
         output: the folder, made if need be.
         format: "jsonl" or "parquet".
+        overwrite: replace files of the folder that no export wrote.
 
     Returns:
         the number of records by split.
 
     Raises:
-        ValueError: if the format is unknown, or the folder holds splits that would not be replaced.
+        ValueError: if the format is unknown, the folder holds splits that would not be replaced, or files that would be
+            replaced and that no export wrote.
     """
     if format not in FORMATS:
         raise ValueError(f"the format must be {' or '.join(FORMATS)}, found {format!r}")
@@ -106,6 +125,8 @@ def write_splits(
     others = {f"{split}.{form}" for split in SPLITS for form in FORMATS} - set(names.values())
     if stale := sorted(name for name in others if (folder / name).exists()):
         raise ValueError(f"{folder} holds {', '.join(stale)} of another set; write to another folder, or remove them")
+    if not overwrite:
+        _refuse_foreign(folder, [CARD, *names.values()])
     counts = {split: len(rows) for split, rows in splits.items()}
     with written_folder(folder, last=CARD) as unfinished:
         for split, rows in splits.items():
@@ -116,6 +137,18 @@ def write_splits(
         name = configuration_name("ratings", (file_hash(unfinished / file).hex() for file in names.values()))
         write_text(unfinished / CARD, _card(name, names, counts, features))
     return counts
+
+
+def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
+    """Refuse to replace files of a folder whose card no export wrote."""
+    card = folder / CARD
+    ours = card.is_file() and OUR_CARD in card.read_text(encoding="utf-8", errors="replace")
+    found = [name for name in names if (folder / name).exists()]
+    if found and not ours:
+        raise ValueError(
+            f"the output {folder} holds {', '.join(found)} that bleurt-repro did not write: name another folder, "
+            "or add --overwrite"
+        )
 
 
 def _write_parquet(path: Path, rows: Sequence[Row], features: Features) -> None:

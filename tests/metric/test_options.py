@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bleurt_repro.training.arguments import find_config
+from bleurt_repro.training.arguments import find_config, merge_repeated
 from bleurt_repro.training.experiments import ablation, drift, webnlg, wmt
 from bleurt_repro.training.experiments.agreement import AgreementOptions
 from bleurt_repro.training.experiments.options import (
     MetricOptions,
     ModelOptions,
     command,
-    merge_repeated,
     read_options,
 )
 

@@ -151,7 +151,7 @@ def test_help_shows_the_scripts_docstring_and_stops(capsys: pytest.CaptureFixtur
     assert stopped.value.code == 0
     assert "Describe settings. Read them from defaults" in shown
     assert "[--config FILE] [--key value ...]" in shown
-    assert "--text_file" in shown and "File to read." in shown
+    assert "--text-file" in shown and "--text_file" not in shown and "File to read." in shown
 
 
 def test_the_trainers_arguments(config, tmp_path: Path) -> None:
@@ -174,3 +174,16 @@ def test_scripts_end_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.setenv("BLEURT_REPRO_DEBUG", "1")
     with pytest.raises(ValueError, match="no"):
         run_script(main)
+
+
+def test_help_shows_what_people_use_and_help_all_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+
+    shown = {}
+    for word in ("--help", "--help-all"):
+        with pytest.raises(SystemExit):
+            parse_config((RatingArguments, FinetuningArguments), [word])
+        shown[word] = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  --")}
+    assert 20 <= len(shown["--help"]) <= 35 < 100 < len(shown["--help-all"])
+    assert {"--model", "--train-file", "--output", "--learning-rate"} <= shown["--help"] < shown["--help-all"]
+    assert not any("_" in name for name in shown["--help-all"])
