@@ -161,9 +161,9 @@ def fill_in(text: str, folder: Path, repo_id: str, source: str | None = None) ->
 def _example_score(scorer: BleurtScorer) -> float:
     """Score the pair of the card's examples."""
     layout = scorer.layout
-    sides = {"references": [PAIR["reference"]], "sources": [SOURCE]}
-    wanted = {side: texts for side, texts in sides.items() if side.removesuffix("s") in layout.inputs}
-    return scorer.score(candidates=[PAIR["candidate"]], **wanted)[0]
+    references = [PAIR["reference"]] if "reference" in layout.inputs else None
+    sources = [SOURCE] if layout.reads_sources else None
+    return scorer.score(candidates=[PAIR["candidate"]], references=references, sources=sources)[0]
 
 
 def _is_plain_pair(layout: Layout) -> bool:

@@ -33,7 +33,8 @@ for module in pkgutil.walk_packages(bleurt_repro.__path__, "bleurt_repro."):
         if fault.name not in sys.argv[1:]:
             raise SystemExit(f"{module.name}: {fault}")
 """
-FLOORS = ("metric", "datasets_builders", "training", "hub_cards")
+FOLDERS = ("metric", "datasets_builders", "training", "hub_cards")
+PACK = "from bleurt_repro.hub_cards.space import pack_wheel; open('own.whl', 'wb').write(pack_wheel())"
 
 
 class Trial:
@@ -96,10 +97,27 @@ def own_scores(folder: Path) -> list[float]:
 
 
 def check_files(wheel: Path) -> None:
-    """Every file of the floors that is under version control is in the wheel."""
-    tracked = subprocess.run(["git", "ls-files", *FLOORS], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    """Every file of the package's folders that is under version control is in the wheel."""
+    tracked = subprocess.run(
+        ["git", "ls-files", *FOLDERS], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     missing = {f"bleurt_repro/{name}" for name in tracked.splitlines()} - set(zipfile.ZipFile(wheel).namelist())
     assert not missing, f"not in the wheel: {sorted(missing)}"
+
+
+def check_own_wheel(trial: Trial, wheel: Path) -> None:
+    """The wheel that an installed package packs of itself for a Space has the files of the one that was built."""
+    trial.run("python", "-c", PACK)
+    built, own = (_contents(path) for path in (wheel, trial.folder / "own.whl"))
+    assert own == built, (
+        f"in one wheel and not in the other, or different: {sorted(set(built.items()) ^ set(own.items()))}"
+    )
+
+
+def _contents(wheel: Path) -> dict[str, int]:
+    with zipfile.ZipFile(wheel) as archive:
+        files = [entry for entry in archive.infolist() if ".dist-info/" not in entry.filename]
+        return {entry.filename: entry.CRC for entry in files}
 
 
 def check_training(trial: Trial) -> None:
@@ -124,6 +142,7 @@ def main() -> None:
         trial = Trial(folder / "environment", folder / "away")
         trial.install(str(wheel))
         trial.check(expected, version)
+        check_own_wheel(trial, wheel)
         print(f"{wheel.name}: passed")
         trial.install("--force-reinstall", "--no-deps", str(sdist))
         trial.install(f"{sdist}[train]")
