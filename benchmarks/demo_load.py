@@ -186,7 +186,7 @@ def judged(answers: list[dict[str, Any]], expected: list[float]) -> dict[str, An
 
 
 def latencies(answers: list[dict[str, Any]]) -> dict[str, float]:
-    """Say how long an answer took, its time in the queue included."""
+    """Return how long an answer took, its time in the queue included."""
     seconds = sorted(answer["seconds"] for answer in answers)
     return {"median": round(statistics.median(seconds), 2), "slowest": round(seconds[-1], 2)}
 

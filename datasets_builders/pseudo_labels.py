@@ -94,7 +94,7 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
 
     Args:
         options: what to read, which models, where to write.
-        progress: show bars; by default on a terminal.
+        progress: show progress bars; by default on a terminal.
 
     Returns:
         what info.json holds: counts, teachers, and the labels' mean and deviation before standardising.

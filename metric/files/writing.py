@@ -33,7 +33,7 @@ OPEN_FILES = ("/proc/", "/dev/fd/")
 
 @contextlib.contextmanager
 def naming_what_fails(path: str | Path, advice: Callable[[], str] | None = None) -> Iterator[None]:
-    """Give the error of a write the name of what was written.
+    """Add to the error of a write the name of what was written.
 
     Args:
         path: a file, or a folder that files are written to.
@@ -233,7 +233,7 @@ def remove(path: Path) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether what is written to a path goes on to somebody else: a device, a named pipe, /dev/stdout."""
+    """Return whether what is written to a path is passed on to somebody else: a device, a named pipe, /dev/stdout."""
     if path.exists() and not path.is_file() and not path.is_dir():
         return True
     seen = 0

@@ -5,7 +5,7 @@ Four tables of the project's own sentences. The first two ask two questions of t
 - minimal pairs: the worse candidate is the better one with the error in it. Does the metric see the error?
 - near copies: the worse candidate is the reference with the error in it, so that counting shared words prefers it in most
   rows. Does the metric see the error all the same?
-- who did what: more minimal pairs of word order; the worse candidate has the better one's words with two participants
+- roles (who_did_what.tsv): more minimal pairs of word order; the worse candidate has the better one's words with two participants
   exchanged, and only the reference tells which is right.
 - free paraphrases: more minimal pairs of paraphrase; one or a few words change the meaning, often one that the reference
   only implies.

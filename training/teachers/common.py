@@ -26,7 +26,7 @@ class TeacherArguments(TrainingArguments):
     """The Trainer's arguments, with defaults for a small model on one machine."""
 
     output_dir: str = field(metadata={"help": "Folder for the model; checkpoints of the run lie in it too."})
-    resume: bool = field(default=False, metadata={"help": "Go on from the last whole checkpoint in output_dir."})
+    resume: bool = field(default=False, metadata={"help": "Continue from the last whole checkpoint in output_dir."})
     learning_rate: float = 3e-4
     warmup_steps: float = 0.06
     per_device_train_batch_size: int = 32

@@ -180,7 +180,7 @@ class PairCollator(DataCollatorWithPadding):
     """Pads pairs, and leaves out the column that only serves to group them."""
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Give a batch; (pairs, tokens)."""
+        """Return a batch; (pairs, tokens)."""
         return super().__call__([{k: v for k, v in pair.items() if k != "length"} for pair in features])
 
 

@@ -112,7 +112,7 @@ class MaskedLMTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Any:
-        """Give the mean cross-entropy of a batch's masks."""
+        """Return the mean cross-entropy of a batch's masks."""
         labels = inputs.pop("labels")
         logits = logits_at(model, inputs, labels != NO_LABEL)
         loss = torch.nn.functional.cross_entropy(logits.float(), labels[labels != NO_LABEL])

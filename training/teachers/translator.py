@@ -148,7 +148,7 @@ def start_bilingually(model: MarianMTModel, pairs: list[SentencePair], tokenizer
 
 
 def smoothed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
-    """Give the label-smoothed cross-entropy, over the tokens of all batches of a step."""
+    """Return the label-smoothed cross-entropy, over the tokens of all batches of a step."""
     loss = torch.nn.functional.cross_entropy(
         outputs.logits.flatten(0, 1).float(), labels.flatten(), label_smoothing=LABEL_SMOOTHING, reduction="sum"
     )
@@ -163,7 +163,7 @@ def open_tokenizer(
     folder: Path,
     seed: int,
 ) -> MarianTokenizer:
-    """Open the tokenizer of the run that goes on, or make one from the text to train on.
+    """Open the tokenizer of the run that is resumed, or make one from the text to train on.
 
     Each text counts once, however often it stands there; short and long ones alike.
     """
@@ -184,7 +184,7 @@ def read_copied_texts(arguments: TranslatorArguments, seed: int) -> list[str]:
 
 
 def weigh(pairs: list[SentencePair], arguments: TranslatorArguments) -> np.ndarray:
-    """Give how often each pair is drawn, relative to the others."""
+    """Return how often each pair is drawn, relative to the others."""
     return sampling_weights(
         pairs,
         parse_weights(arguments.source_weights, "source_weights"),
