@@ -27,7 +27,10 @@ SHORT_DESCRIPTION = "A learned metric of generated text"
 PACKAGE = "bleurt_repro"
 # In a checkout these folders are beside the package, and are parts of it all the same.
 SUBPACKAGES = ("metric", "datasets_builders", "training", "hub_cards")
-SUFFIXES = (".py", ".typed", ".yaml", ".json", ".safetensors", ".txt", ".md", ".css", ".js", ".model", ".png", ".tsv")
+SUFFIXES = (
+    ".py", ".typed", ".yaml", ".json", ".jsonl", ".csv", ".tsv", ".safetensors", ".txt", ".md", ".css", ".html", ".js",
+    ".model", ".png",
+)  # fmt: skip
 # By their names in a wheel; the second is what a checkout has instead of the first.
 METADATA_FILES = {"METADATA": "PKG-INFO", "entry_points.txt": "entry_points.txt"}
 MIDNIGHT = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can record

@@ -22,7 +22,14 @@ from huggingface_hub import SpaceCard
 
 from bleurt_repro.hub_cards.contents import Target
 from bleurt_repro.hub_cards.publish import prepare
-from bleurt_repro.hub_cards.space import draw_space_card, pack_wheel, space_files, space_folder, wheel_name
+from bleurt_repro.hub_cards.space import (
+    SUBPACKAGES,
+    draw_space_card,
+    pack_wheel,
+    space_files,
+    space_folder,
+    wheel_name,
+)
 from bleurt_repro.training.results import Result
 from tests.conftest import ROOT
 
@@ -79,6 +86,17 @@ def test_the_wheel_is_the_same_each_time_and_records_its_files(wheel):
     ):  # fmt: skip
         assert f"bleurt_repro/{name}" in names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def test_every_file_of_the_package_is_in_the_wheel(wheel):
+    """By git's list; the smoke test compares the files of an installed package with those of a built wheel."""
+    listed = subprocess.run(["git", "ls-files", *SUBPACKAGES], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("needs a clone")
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        names = set(archive.namelist())
+    tracked = [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    assert [name for name in tracked if f"bleurt_repro/{name}" not in names] == []
 
 
 def test_pip_installs_the_wheel_and_the_package_runs_from_it(wheel, tmp_path):
