@@ -78,13 +78,18 @@ class Layout:
     def from_config(cls, config: Any) -> Layout:
         """Read the layout that a `transformers` config records; without one, BLEURT's own at the model's full length."""
         recorded = getattr(config, CONFIG_KEY, None) or {}
-        positions = readable_positions(config) or cls.max_length
+        positions = readable_positions(config) or NO_LIMIT
         try:
-            return cls(
+            layout = cls(
                 inputs=tuple(recorded.get("inputs", BLEURT_INPUTS)),
                 max_length=int(recorded.get("max_length", min(cls.max_length, positions))),
                 separators=int(recorded.get("separators", 1)),
             )
+            if layout.max_length > positions:
+                raise ValueError(
+                    f"a maximum length of {layout.max_length} is more than the model's {positions} positions"
+                )
+            return layout
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"the checkpoint's {CONFIG_KEY} entry must have inputs, a list of names, and max_length and separators, "

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.loading.quiet import first_line
+
 if TYPE_CHECKING:
     import torch
 
@@ -66,17 +68,24 @@ def device_of(device: Any) -> torch.device:
     """Return the device that is asked for, or the best there is; under torchrun each process takes a GPU of its own.
 
     Raises:
-        ValueError: if torch knows no such device.
+        ValueError: if torch knows no such device, or this machine has none.
     """
     import torch
 
     if device is not None:
         try:
-            return torch.device(device)
+            chosen = torch.device(device)
         except (RuntimeError, TypeError) as error:
             raise ValueError(
                 f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
             ) from error
+        try:
+            torch.zeros(1, device=chosen).item()  # whether it is there, and holds numbers ("meta" holds none)
+        except Exception as error:  # torch raises almost anything here
+            raise ValueError(
+                f"device {str(device)!r} cannot be used on this machine ({first_line(error)}): leave it out, or give cpu"
+            ) from error
+        return chosen
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
@@ -104,9 +113,23 @@ def batch_tokens_of(batch_tokens: int | None, device: str) -> int:
     """
     if batch_tokens is None:
         return BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
-    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be a positive number of tokens, found {batch_tokens!r}")
-    return batch_tokens
+    return positive("batch_tokens", batch_tokens, "tokens")
+
+
+def positive(name: str, number: Any, unit: str) -> int:
+    """Return a number that a user gave if it is a positive whole one.
+
+    Args:
+        name: of the option.
+        number: what was given.
+        unit: what it counts.
+
+    Raises:
+        ValueError: if it is no positive whole number.
+    """
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError(f"{name} must be a positive number of {unit}, found {number!r}")
+    return number
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
 from bleurt_repro.metric.inputs import Item, check_pairs, columns_of
 from bleurt_repro.metric.loading.find import Checkpoint, open_checkpoint
-from bleurt_repro.metric.options import Computing
+from bleurt_repro.metric.options import Computing, positive
 from bleurt_repro.metric.signature import signature
+from bleurt_repro.metric.unread import Reader
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +32,7 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda scores: sum(scores) / len(scores),
 }
 Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class ScoringResult:
         signature: what the scores depend on.
         truncated: how many pairs were longer than the checkpoint reads.
         std: of an ensemble, the standard deviation of its members' standardised scores, one a candidate; else None.
+        unknown: how many pairs have pieces that the checkpoint's tokenizer does not know.
+        unread: how many pairs hold text that the checkpoint does not read: unknown pieces, another script than Latin where
+            its vocabulary has little of others, or invisible characters (see `metric.unread`).
+        warnings: what a reader of the scores must know, a sentence each.
     """
 
     scores: list[float]
@@ -50,6 +56,9 @@ class ScoringResult:
     signature: str
     truncated: int
     std: list[float] | None = None
+    unknown: int = 0
+    unread: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 class BleurtScorer:
@@ -102,7 +111,9 @@ class BleurtScorer:
         self._content, self._ensemble = opened.content, opened.ensemble
         self.gives_std = opened.ensemble is not None
         self.members = tuple(self._member(model, computing, cache) for model in opened.models)
-        self.model, self.tokenizer = opened.models[0].model, opened.models[0].tokenizer
+        self.model: Any = opened.models[0].model
+        self.tokenizer: Any = opened.models[0].tokenizer
+        self._reader = Reader(self.tokenizer)
         self.calibration = None if self._ensemble else Calibration.from_config(self.model.config)
 
     def _member(
@@ -141,6 +152,7 @@ class BleurtScorer:
         sources: Sequence[str] | None = ...,
         aggregate: str = ...,
         calibrated: bool = ...,
+        batch_size: int | None = ...,
         return_std: Literal[False] = ...,
     ) -> list[float]: ...
 
@@ -153,18 +165,20 @@ class BleurtScorer:
         sources: Sequence[str] | None = ...,
         aggregate: str = ...,
         calibrated: bool = ...,
+        batch_size: int | None = ...,
         return_std: Literal[True],
     ) -> tuple[list[float], list[float]]: ...
 
     def score(
         self,
-        *,
-        candidates: Sequence[str],
+        *positions: Any,
+        candidates: Any = None,
         references: Any = None,
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
         return_std: bool = False,
+        batch_size: int | None = None,
     ) -> list[float] | tuple[list[float], list[float]]:
         """Score each candidate against its reference or references.
 
@@ -177,43 +191,53 @@ class BleurtScorer:
             calibrated: return, for each score, the percentile that such translations have among human ratings, 0 to
                 100.
             return_std: with an ensemble, return the standard deviation of its members' scores, too.
+            batch_size: most pairs of a batch; by default as many as `batch_tokens` allows.
 
         Returns:
             one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1. With
             `return_std` the scores and, in a second list, the standard deviation of the members' standardised scores.
 
         Raises:
-            TypeError: if a list is a bare string or a table, or an item is no string.
+            TypeError: if texts are given without their names, a list is a bare string or a table, or an item is no
+                string.
             ValueError: if lengths differ, a candidate has no reference, sources or references do not fit the
-                checkpoint, it has no calibration and `calibrated` asks for it, or `return_std` is asked of one model.
+                checkpoint, it has no calibration and `calibrated` asks for it, `return_std` is asked of one model, or
+                a score is no finite number.
         """
         result = self.compute(
+            *positions,
             references=references,
             candidates=candidates,
             sources=sources,
             aggregate=aggregate,
             calibrated=calibrated,
             return_std=return_std,
+            batch_size=batch_size,
         )
         return (result.scores, result.std or []) if return_std else result.scores
 
     def compute(
         self,
-        *,
-        candidates: Sequence[str],
+        *positions: Any,
+        candidates: Any = None,
         references: Any = None,
         sources: Sequence[str] | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
         return_std: bool = False,
+        batch_size: int | None = None,
     ) -> ScoringResult:
-        """Score as `score()` does, and return the mean, the signature and the number of truncated pairs, too."""
+        """Score as `score()` does, and return the mean, the signature, counts and warnings, too."""
+        if positions:
+            raise TypeError("texts are given by name: references=[...], candidates=[...] (and sources=[...])")
+        if batch_size is not None:
+            positive("batch_size", batch_size, "pairs")
         self.check_options(aggregate, calibrated, return_std)
         items, owners = self._checked(references, candidates, sources)
         with self.progress_bar(len(items)) as bar:
-            result = self._result(items, owners, aggregate, calibrated, bar.update)
-        if result.truncated:
-            _warn_caller(self.truncation_message(result.truncated, len(items)))
+            result = self._result(items, owners, aggregate, calibrated, bar.update, batch_size)
+        for message in result.warnings:
+            _warn_caller(message)
         return result
 
     def compute_quietly(
@@ -226,7 +250,7 @@ class BleurtScorer:
         calibrated: bool = False,
         done: Callable[[int], object] = lambda count: None,
     ) -> ScoringResult:
-        """Do as `compute()` does, for a caller that shows progress and reports truncated pairs itself.
+        """Do as `compute()` does, for a caller that shows progress and warnings itself.
 
         Args:
             done: called with the number of pairs scored since the last call.
@@ -279,12 +303,33 @@ class BleurtScorer:
         hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
         return tqdm(total=total, initial=done, desc="score", unit=unit, disable=hidden)
 
-    def truncation_message(self, truncated: int, pairs: int) -> str:
-        """Return a sentence on how many pairs were not read to their ends."""
-        return (
-            f"{truncated} of {pairs} pairs were longer than the {self.layout.max_length} tokens that "
-            f"checkpoint {self.checkpoint} reads: their ends were not scored"
-        )
+    def warnings_about(self, pairs: int, truncated: int, unread: int) -> tuple[str, ...]:
+        """Return what a reader of scores must know, a sentence each.
+
+        Args:
+            pairs: how many were scored.
+            truncated: how many of them were longer than the checkpoint reads.
+            unread: how many of them hold text that it does not read.
+        """
+        messages = []
+        if truncated:
+            messages.append(
+                f"{truncated} of {pairs} pairs were longer than the {self.layout.max_length} tokens that "
+                f"checkpoint {self.checkpoint} reads: their ends were not scored"
+            )
+        if unread:
+            messages.append(self._reader.message(self.checkpoint, unread, pairs))
+        return tuple(messages)
+
+    def close(self) -> None:
+        """Free the models' memory; the scorer cannot score afterwards."""
+        self.members, self.model, self.tokenizer = (), None, None
+
+    def __enter__(self) -> BleurtScorer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _checked(self, references: Any, candidates: Any, sources: Any) -> tuple[list[Item], list[int]]:
         return check_pairs(self.checkpoint, self.layout, references=references, candidates=candidates, sources=sources)
@@ -296,6 +341,7 @@ class BleurtScorer:
         aggregate: str,
         calibrated: bool,
         done: Callable[[int], object],
+        batch_size: int | None = None,
     ) -> ScoringResult:
         """Score pairs and put the scores of each candidate together.
 
@@ -303,7 +349,10 @@ class BleurtScorer:
             items: texts in the order of the layout.
             owners: for each item the index of its candidate, ascending.
         """
-        members, truncated = self._member_scores(items, done)
+        if not self.members:
+            raise ValueError("this scorer was closed: open another one with BleurtScorer(...)")
+        members, truncated, unknown = self._member_scores(items, done, batch_size)
+        unread = unknown | np.array([self._reader.misses(item) for item in items], dtype=bool)
         combined = members[0] if self._ensemble is None else self._weights @ members
         own: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
         for place, owner in enumerate(owners):
@@ -317,13 +366,25 @@ class BleurtScorer:
         if calibrated and self.calibration is not None:
             totals = self.calibration(totals)
         mean = sum(totals) / len(totals) if totals else None
-        return ScoringResult(totals, mean, self.scoring_signature(aggregate, calibrated), truncated, std)
+        cut, missed = int(truncated.sum()), int(unread.sum())
+        return ScoringResult(
+            totals,
+            mean,
+            self.scoring_signature(aggregate, calibrated),
+            cut,
+            std,
+            unknown=int(unknown.sum()),
+            unread=missed,
+            warnings=self.warnings_about(len(items), cut, missed),
+        )
 
     @property
     def _weights(self) -> Values:
         return np.array([member.weight for member in self._ensemble.members]) if self._ensemble else np.ones(1)
 
-    def _member_scores(self, items: list[Item], done: Callable[[int], object]) -> tuple[Values, int]:
+    def _member_scores(
+        self, items: list[Item], done: Callable[[int], object], batch_size: int | None
+    ) -> tuple[Values, Flags, Flags]:
         """Score items with each model.
 
         Args:
@@ -331,19 +392,22 @@ class BleurtScorer:
             done: called with the number of items that all models together have scored since the last call.
 
         Returns:
-            scores, (models, items), of an ensemble standardised; and how many items any model truncated.
+            scores, (models, items), of an ensemble standardised; and which items any model truncated, or did not know
+            all pieces of, (items,) each.
         """
         share = done if len(self.members) == 1 else _Share(len(self.members), done)
-        scores, cut = np.zeros((len(self.members), len(items))), np.zeros(len(items), dtype=bool)
+        scores = np.zeros((len(self.members), len(items)))
+        truncated, unknown = np.zeros((2, len(items)), dtype=bool)
         for row, member in enumerate(self.members):
             places = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
-            own = member.score([tuple(item[i] for i in places) for item in items], share)
+            own = member.score([tuple(item[i] for i in places) for item in items], share, batch_size)
             scores[row] = [result.score for result in own]
-            cut |= np.array([result.truncated for result in own], dtype=bool)
+            truncated |= np.array([result.truncated for result in own], dtype=bool)
+            unknown |= np.array([result.unknown for result in own], dtype=bool)
         if self._ensemble is not None:
             means, stds = np.array([(member.mean, member.std) for member in self._ensemble.members]).T
             scores = (scores - means[:, None]) / stds[:, None]
-        return scores, int(cut.sum())
+        return scores, truncated, unknown
 
 
 class _Share:

@@ -12,7 +12,8 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
@@ -51,7 +52,7 @@ def score_files(
 
     Args:
         output: the file to write, or "-" for standard output. A device or a named pipe is written to.
-        as_json: write scores, mean_score, signature and truncated as one object.
+        as_json: write scores, mean_score, signature, truncated, unknown and warnings as one object.
         aggregate: as in `BleurtScorer.score`.
         scorer_options: arguments of `BleurtScorer`.
         references, candidates, sources: files of one segment a line, or of a column of CSV, TSV, JSON lines or Parquet;
@@ -124,27 +125,25 @@ class _Run:
     def to_file(self, partial: PartialOutput, as_json: bool) -> None:
         """Write the scores, those of a killed run included."""
         for result, pairs in self._results(partial.counts.get("records", 0)):
-            counts = {"records": len(result.scores), "pairs": pairs, "truncated": result.truncated}
-            partial.add(self._lines(result, as_json), **counts)
-        truncated = partial.counts.get("truncated", 0)
-        partial.finish(self._json(partial.lines(), truncated) if as_json else None)
-        self._warn(truncated, partial.counts.get("pairs", 0))
+            partial.add(self._lines(result, as_json), **_counts(result, pairs))
+        partial.finish(self._json(partial.lines(), partial.counts) if as_json else None)
+        self._warn(partial.counts)
 
     def to_stream(self, stream: TextIO, as_json: bool) -> None:
         """Write the scores to what cannot be read again."""
         lines: list[str] = []
-        truncated = total = 0
+        counts: Counter[str] = Counter()
         for result, pairs in self._results(0):
-            truncated, total = truncated + result.truncated, total + pairs
+            counts.update(_counts(result, pairs))
             if as_json:
                 lines += self._lines(result, True).splitlines()
             else:
                 stream.write(self._lines(result, False))
                 stream.flush()
         if as_json:
-            stream.write(self._json(lines, truncated))
+            stream.write(self._json(lines, counts))
             stream.flush()
-        self._warn(truncated, total)
+        self._warn(counts)
 
     def _results(self, done: int) -> Iterator[tuple[ScoringResult, int]]:
         """Score window after window under one progress bar; yield each result with the number of its pairs."""
@@ -166,15 +165,36 @@ class _Run:
         name = "" if self.system is None else f"{self.system}\t"
         return "".join(f"{name}{row}\n" for row in rows)
 
-    def _json(self, lines: Iterable[str], truncated: int) -> str:
+    def _json(self, lines: Iterable[str], counts: Mapping[str, int]) -> str:
         rows = [[float(number) for number in line.split()] for line in lines]
         scores = [score for score, *_ in rows]
         mean = sum(scores) / len(scores) if scores else None
-        fields = {"scores": scores, "mean_score": mean, "signature": self.signature, "truncated": truncated}
+        fields = {
+            "scores": scores,
+            "mean_score": mean,
+            "signature": self.signature,
+            "truncated": counts.get("truncated", 0),
+            "unknown": counts.get("unknown", 0),
+            "warnings": self._warnings(counts),
+        }
         if self.scorer.gives_std:
             fields["std"] = [std for _, std in rows]
         return json.dumps(fields) + "\n"
 
-    def _warn(self, truncated: int, pairs: int) -> None:
-        if truncated:
-            warnings.warn(self.scorer.truncation_message(truncated, pairs), stacklevel=4)
+    def _warnings(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+        return self.scorer.warnings_about(*(counts.get(name, 0) for name in ("pairs", "truncated", "unread")))
+
+    def _warn(self, counts: Mapping[str, int]) -> None:
+        for message in self._warnings(counts):
+            warnings.warn(message, stacklevel=4)
+
+
+def _counts(result: ScoringResult, pairs: int) -> dict[str, int]:
+    """Count what a window adds to the totals of a run."""
+    return {
+        "records": len(result.scores),
+        "pairs": pairs,
+        "truncated": result.truncated,
+        "unknown": result.unknown,
+        "unread": result.unread,
+    }

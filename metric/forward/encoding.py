@@ -12,11 +12,18 @@ if TYPE_CHECKING:
 
 
 class Encoded(NamedTuple):
-    """One input of the model: token ids, segment ids (both of the same length), and whether text was cut."""
+    """One input of the model.
+
+    Attributes:
+        ids, segments: token ids and segment ids, of the same length.
+        truncated: whether text was cut.
+        unknown: whether there are pieces that the tokenizer does not know.
+    """
 
     ids: list[int]
     segments: list[int]
     truncated: bool
+    unknown: bool = False
 
 
 def truncated_lengths(lengths: Sequence[int], room: int) -> list[int]:
@@ -69,6 +76,7 @@ class PairEncoder:
             raise ValueError(
                 "the tokenizer has no [CLS] and [SEP] tokens (or <s> and </s>), which a scorer's input needs"
             )
+        self._unknown = getattr(tokenizer, "unk_token_id", None)
         # The text order in which ties are broken, whatever the order of the input: the candidate is cut first.
         self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
 
@@ -118,7 +126,8 @@ class PairEncoder:
                 segments += [min(i, 1)] * (self.layout.separators - 1)
             ids += [*tokens[: kept[i]], self._separator]
             segments += [min(i, 1)] * (kept[i] + 1)
-        return Encoded(ids, segments, any(kept[i] < len(tokens) for i, tokens in enumerate(texts)))
+        truncated = any(kept[i] < len(tokens) for i, tokens in enumerate(texts))
+        return Encoded(ids, segments, truncated, self._unknown in ids)
 
 
 def without_lone_surrogates(text: str) -> str:

@@ -6,6 +6,7 @@ runs short, they are halved until they fit.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ Forward = Callable[[Sequence[Encoded]], "Tensor"]
 # Pairs that are tokenised and sorted by length together: enough that neighbours are of one length, few enough that
 # their tokens take some tens of megabytes.
 WINDOW = 8192
+EXCERPT = 60  # characters of a text in a message
 # Of torch's CPU allocator, of CUDA where it is no OutOfMemoryError (pinned memory), of oneDNN and of ONNX Runtime.
 MEMORY_MESSAGES = (
     "can't allocate memory",
@@ -39,10 +41,11 @@ MEMORY_MESSAGES = (
 
 
 class Scored(NamedTuple):
-    """A pair's score, and whether the pair was longer than the checkpoint reads."""
+    """A pair's score, whether the pair was longer than the checkpoint reads, and whether it has pieces it does not know."""
 
     score: float
     truncated: bool
+    unknown: bool = False
 
 
 class ModelForward:
@@ -106,15 +109,25 @@ class PairScorer:
         forward = ModelForward(model, checkpoint.tokenizer.pad_token_id, checkpoint.content, computing.backend)
         return cls(PairEncoder(checkpoint.tokenizer, checkpoint.layout), forward, computing.batch_tokens, cache)
 
-    def score(self, items: Sequence[Item], done: Callable[[int], object] = lambda count: None) -> list[Scored]:
+    def score(
+        self,
+        items: Sequence[Item],
+        done: Callable[[int], object] = lambda count: None,
+        batch_size: int | None = None,
+    ) -> list[Scored]:
         """Score each different item once.
 
         Args:
             items: the texts of a pair in the layout's order.
             done: called with the number of items that have been scored since the last call.
+            batch_size: most items of a batch; as many as fit by default.
 
         Returns:
             one result an item, in order.
+
+        Raises:
+            MemoryError: if one item alone does not fit into memory.
+            ValueError: naming the item whose score is no finite number.
         """
         repeats = dict.fromkeys(items, 0)
         for item in items:
@@ -122,7 +135,8 @@ class PairScorer:
         known = self.cache.find(list(repeats)) if self.cache else {}
         done(sum(repeats[item] for item in known))
         unknown = [item for item in repeats if item not in known]
-        for window, results in self._windows(unknown, lambda batch: done(sum(repeats[item] for item in batch))):
+        report = lambda batch: done(sum(repeats[item] for item in batch))  # noqa: E731
+        for window, results in self._windows(unknown, report, batch_size):
             fresh = dict(zip(window, results, strict=True))
             if self.cache:
                 self.cache.add(fresh)
@@ -130,7 +144,7 @@ class PairScorer:
         return [known[item] for item in items]
 
     def _windows(
-        self, items: list[Item], done: Callable[[list[Item]], object]
+        self, items: list[Item], done: Callable[[list[Item]], object], batch_size: int | None
     ) -> Iterator[tuple[list[Item], list[Scored]]]:
         """Score window after window, while a thread tokenises the next one (tokenizers leave the interpreter free)."""
         windows = [items[start : start + WINDOW] for start in range(0, len(items), WINDOW)]
@@ -143,14 +157,19 @@ class PairScorer:
                 encoded = upcoming.result()
                 if number < len(windows):
                     upcoming = thread.submit(self.encoder.encode_all, windows[number])
-                yield window, self._score_encoded(forward, window, encoded, done)
+                yield window, self._score_encoded(forward, window, encoded, done, batch_size)
 
     def _score_encoded(
-        self, forward: Forward, items: list[Item], encoded: list[Encoded], done: Callable[[list[Item]], object]
+        self,
+        forward: Forward,
+        items: list[Item],
+        encoded: list[Encoded],
+        done: Callable[[list[Item]], object],
+        batch_size: int | None,
     ) -> list[Scored]:
         import torch
 
-        waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self.batch_tokens)[::-1]
+        waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self.batch_tokens, batch_size)[::-1]
         order: list[int] = []
         computed = []  # kept on the device until the end, so that a GPU is never waited for in between
         with torch.inference_mode():
@@ -158,16 +177,18 @@ class PairScorer:
                 batch = waiting.pop()
                 scored = scored_if_it_fits(forward, [encoded[i] for i in batch])
                 if scored is None:
-                    waiting = self._halved([*waiting, batch], encoded)
+                    waiting = self._halved([*waiting, batch], encoded, batch_size)
                     continue
                 computed.append(scored)
                 order += batch
                 done([items[i] for i in batch])
             gathered = torch.cat(computed).tolist()
         scores = dict(zip(order, gathered, strict=True))
-        return [Scored(scores[i], pair.truncated) for i, pair in enumerate(encoded)]
+        if damaged := [i for i in order if not math.isfinite(scores[i])]:
+            raise ValueError(_no_number(items[damaged[0]], scores[damaged[0]]))
+        return [Scored(scores[i], pair.truncated, pair.unknown) for i, pair in enumerate(encoded)]
 
-    def _halved(self, waiting: list[list[int]], encoded: list[Encoded]) -> list[list[int]]:
+    def _halved(self, waiting: list[list[int]], encoded: list[Encoded], batch_size: int | None) -> list[list[int]]:
         """Halve the budget, from now on, and divide what waits into batches of it; the longest pairs stay at the end.
 
         Raises:
@@ -189,23 +210,33 @@ class PairScorer:
                 stacklevel=2,
             )
         rest = [i for batch in reversed(waiting) for i in batch]  # the longest first
-        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self.batch_tokens)
+        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self.batch_tokens, batch_size)
         return [[rest[place] for place in batch] for batch in batches][::-1]
 
 
-def batches_by_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+def _no_number(item: Item, score: float) -> str:
+    texts = ", ".join(repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}...") for text in item)
+    return (
+        f"the score of the pair {texts} is {score}, which is no number: compute in float32, or check the checkpoint's "
+        "config.json and weights"
+    )
+
+
+def batches_by_tokens(lengths: Sequence[int], batch_tokens: int, batch_size: int | None = None) -> list[list[int]]:
     """Group items of similar length so that each padded batch stays within a budget.
 
     Args:
         lengths: tokens of each item.
         batch_tokens: most tokens of a batch, padding included; an item longer than that gets a batch of its own.
+        batch_size: most items of a batch, too.
 
     Returns:
         indices of the items of each batch, the longest items first (memory runs short at once or not at all).
     """
     batches: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
+        size = len(batches[-1]) + 1 if batches else 0
+        if batches and size * lengths[batches[-1][0]] <= batch_tokens and (batch_size is None or size <= batch_size):
             batches[-1].append(i)
         else:
             batches.append([i])

@@ -7,6 +7,7 @@ tokenizer; or an ensemble of such folders. Nothing is unpickled and no code of a
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,21 @@ TOKENIZER_FILES = (
     "tokenizer.model",
     "spm.model",
 )
+# Far above all encoders there are: settings come from elsewhere, and one line describes a model that fills any memory.
+LARGEST_SIZES = {
+    "num_hidden_layers": 1_000,
+    "num_layers": 1_000,
+    "n_layers": 1_000,
+    "n_layer": 1_000,
+    "num_attention_heads": 10_000,
+    "hidden_size": 1_000_000,
+    "intermediate_size": 1_000_000,
+    "vocab_size": 10_000_000,
+    "max_position_embeddings": 1_000_000,
+}
+# By these a config leads `transformers` to other files of weights, or to code of the Hub ("org/kernels").
+OUTSIDE_SETTINGS = ("transformers_weights", "attn_implementation", "_attn_implementation", "experts_implementation")
+HARMLESS = ("eager", "sdpa", "flash_attention_2", "flex_attention")
 NEEDS = (
     "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
     "as save_pretrained() writes them"
@@ -220,7 +236,10 @@ def _load(name: str, folder: Path, dtype: torch.dtype | None, hashes: FileHashes
         content = checked_content(folder, hashes)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}") from error
-    layout = Layout.from_config(model.config)
+    try:
+        layout = Layout.from_config(model.config)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name}: {error}") from error
     return Checkpoint(_shown(name, folder), folder, model.eval(), tokenizer, layout, content)
 
 
@@ -239,7 +258,7 @@ def _read_config(name: str, folder: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint {name} has no config.json: {NEEDS}")
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"checkpoint {name}: config.json cannot be read ({error})") from error
     if not isinstance(config, dict) or "model_type" not in config:
         raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
@@ -256,6 +275,70 @@ def _check_files(name: str, folder: Path, config: dict[str, Any]) -> None:
         raise ValueError(f"checkpoint {name} has {found}: {NEEDS}")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
+    _check_weight_files(name, folder, config)
+    _check_sizes(name, folder, config)
+
+
+def _check_weight_files(name: str, folder: Path, config: dict[str, Any]) -> None:
+    """Refuse what would make `transformers` read weights or code that the content hash does not cover."""
+    for index in folder.glob("*.safetensors.index.json"):
+        try:
+            files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"checkpoint {name}: {index.name} cannot be read ({first_line(error)})") from error
+        for file in files:
+            if file not in {path.name for path in folder.glob("*.safetensors")}:
+                raise ValueError(
+                    f"checkpoint {name}: {index.name} names {str(file)[:80]!r}: expected only safetensors files in the folder "
+                    "itself, which the hash in the signature covers"
+                )
+    if (folder / "adapter_config.json").exists():
+        raise ValueError(
+            f"checkpoint {name} has an adapter (adapter_config.json): merge it into the model and save that"
+        )
+    outside = [key for key in OUTSIDE_SETTINGS if config.get(key) not in (None, *HARMLESS)]
+    if outside:
+        raise ValueError(
+            f"checkpoint {name}: config.json sets {outside[0]} to {str(config[outside[0]])[:60]!r}, which can name files or "
+            "code elsewhere: remove it"
+        )
+
+
+def _check_sizes(name: str, folder: Path, config: dict[str, Any]) -> None:
+    """Refuse a config.json that describes another model than the weights before one of that size is built."""
+    for key, most in LARGEST_SIZES.items():
+        size = config.get(key)
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most):
+            raise ValueError(
+                f"checkpoint {name}: config.json sets {key} to {str(size)[:20]}, expected a whole number from 1 to {most}"
+            )
+    if (labels := config.get("num_labels", 1)) != 1:
+        raise ValueError(f"checkpoint {name} has {labels} labels; a scorer has one: {NEEDS}")
+    tensors, numbers = _stored_sizes(folder)
+    layers, hidden = config.get("num_hidden_layers", 1), config.get("hidden_size", 1)
+    widest = max(config.get("vocab_size", 1), hidden * max(hidden, config.get("intermediate_size", 1)))
+    # ALBERT's layers share their weights.
+    if numbers and (widest > numbers or (layers > tensors and config["model_type"] != "albert")):
+        raise ValueError(
+            f"checkpoint {name}: config.json describes a larger model ({layers} layers of width {hidden}) than the "
+            f"{numbers} weights it has: {NEEDS}"
+        )
+
+
+def _stored_sizes(folder: Path) -> tuple[int, int]:
+    """Count the tensors of the safetensors files and the numbers in them; 0 where a file cannot be read, which is reported
+    when it is opened."""
+    from safetensors import SafetensorError, safe_open
+
+    tensors = numbers = 0
+    for path in folder.glob("*.safetensors"):
+        try:
+            with safe_open(path, framework="pt") as weights:
+                for key in weights.keys():  # noqa: SIM118  # it is no dict
+                    tensors, numbers = tensors + 1, numbers + math.prod(weights.get_slice(key).get_shape())
+        except (SafetensorError, OSError):
+            return 0, 0
+    return tensors, numbers
 
 
 def _open(

@@ -31,7 +31,7 @@ def expected(tiny_scorer):
 
 def test_compute(metric, expected):
     results = metric.compute(predictions=CANDIDATES, references=REFERENCES)
-    assert set(results) == {"scores", "mean_score", "signature", "truncated"}
+    assert set(results) == {"scores", "mean_score", "signature", "truncated", "unknown", "warnings"}
     assert results["scores"] == pytest.approx(expected.scores, abs=1e-6)
     assert results["mean_score"] == pytest.approx(expected.mean_score, abs=1e-6)
     assert (results["signature"], results["truncated"]) == (expected.signature, 0)

@@ -1,0 +1,87 @@
+"""The habits of the official library, which code that moves here keeps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import bleurt_repro
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, find_checkpoint
+from bleurt_repro.metric.options import device_of
+
+TEXTS = {"references": ["it rains", "a cat sat", "good bye"], "candidates": ["it rains", "the dog", "hi there"]}
+
+
+@pytest.fixture
+def scorer(tiny_scorer):
+    return BleurtScorer(str(tiny_scorer), device="cpu")
+
+
+def test_no_checkpoint_is_the_default_one():
+    assert BleurtScorer(None).checkpoint == BleurtScorer().checkpoint == "bleurt-repro-mini"
+
+
+def test_the_scorer_that_sorts_by_length_is_ours(tiny_scorer):
+    assert bleurt_repro.LengthBatchingBleurtScorer is BleurtScorer
+    with pytest.raises(AttributeError, match="it offers BleurtScorer, LengthBatchingBleurtScorer"):
+        _ = bleurt_repro.BleurtScorers
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_batch_size_bounds_batches(scorer, monkeypatch, size):
+    sizes, forward = [], scorer.members[0].forward()
+    monkeypatch.setattr(scorer.members[0], "forward", lambda: lambda batch: sizes.append(len(batch)) or forward(batch))
+    expected = scorer.score(**TEXTS)
+    sizes.clear()
+    assert scorer.score(**TEXTS, batch_size=size) == pytest.approx(expected, abs=1e-5)
+    assert max(sizes) == min(size, 3) and sum(sizes) == 3
+    for bad in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match="batch_size must be a positive number of pairs"):
+            scorer.score(**TEXTS, batch_size=bad)
+
+
+def test_positional_texts_are_refused_with_the_names(scorer):
+    for function in (scorer.score, scorer.compute):
+        with pytest.raises(TypeError, match=r"texts are given by name: references=\[\.\.\.\], candidates=\[\.\.\.\]"):
+            function(["a"], ["a"])
+    with pytest.raises(TypeError, match="candidates must be a list of strings, found NoneType"):
+        scorer.score(references=["a"])
+
+
+def test_closing(tiny_scorer):
+    with BleurtScorer(str(tiny_scorer)) as scorer:
+        assert len(scorer.score(**TEXTS)) == 3
+    with pytest.raises(ValueError, match="this scorer was closed"):
+        scorer.score(**TEXTS)
+    scorer.close()
+
+
+def test_names_in_any_case(tmp_path, monkeypatch):
+    assert find_checkpoint("BLEURT-Repro-Mini") == EMBEDDED_FOLDER / "bleurt-repro-mini"
+    assert BleurtScorer("BLEURT-REPRO-MINI").signature == BleurtScorer().signature
+    with pytest.raises(ValueError, match="checkpoint BLEURT-20-D3 has no safe copy"):
+        find_checkpoint("bleurt-20-d3")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Bleurt-Repro-Mini").mkdir()
+    assert find_checkpoint("Bleurt-Repro-Mini").samefile(tmp_path / "Bleurt-Repro-Mini")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "xla", "meta", "mps:7"])
+def test_a_device_that_is_not_there_is_named_in_one_line(device):
+    with pytest.raises(
+        ValueError, match=f"device '{device}' cannot be used on this machine .*leave it out, or give cpu"
+    ):
+        device_of(device)
+
+
+def test_truncation_is_warned_of_in_every_call(tiny_scorer):
+    code = (
+        "import sys; from bleurt_repro import BleurtScorer\n"
+        "scorer = BleurtScorer(sys.argv[1])\n"
+        "for _ in range(3): scorer.score(references=['cat ' * 100], candidates=['a cat'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tiny_scorer)], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.count("1 of 1 pairs were longer than the 64 tokens") == 3
