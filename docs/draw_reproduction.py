@@ -16,6 +16,7 @@ from typing import Any
 
 from bleurt_repro.training.experiments.ablation import ALL, NONE, ONLY, STEPS, WITHOUT, relative_gain
 from bleurt_repro.training.experiments.drift import draw_table as draw_drift
+from bleurt_repro.training.experiments.options import ROWS
 from bleurt_repro.training.experiments.report import HEADINGS, PUBLISHED, markdown, percent
 from bleurt_repro.training.experiments.webnlg import draw_table as draw_webnlg
 from bleurt_repro.training.results import Result
@@ -77,7 +78,10 @@ def _draw(path: Path) -> str:
         return NOT_MEASURED
     results = Result.read(path)
     version = results.versions["bleurt_repro"]
-    command = f"Measured by version {version} with\n\n```sh\n{results.command}\n```\n"
+    resampled = results.get("resample", ROWS)  # version 0.1 knew nothing else
+    command = (
+        f"Measured by version {version}, intervals by resampled {resampled}, with\n\n```sh\n{results.command}\n```\n"
+    )
     return f"{command}\n{DRAWERS[results.kind](results)}"
 
 

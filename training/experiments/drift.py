@@ -89,6 +89,7 @@ def run_drift(options: DriftOptions, metrics: MetricOptions, models: ModelOption
             "title": "Quality drift",
             "by": "lp",
             "resamples": metrics.resamples,
+            "resample": metrics.resample,
             "train_alphas": options.train_alphas,
             "test_alphas": options.test_alphas,
             "densities": _densities(tables, options, metrics.seed),

@@ -104,6 +104,7 @@ def run_webnlg(options: WebNlgOptions, metrics: MetricOptions, models: ModelOpti
             "pairs": len(outputs.texts.candidates),
             "missing_outputs": len(rows) - len(outputs.rows),
             "resamples": metrics.resamples,
+            "resample": metrics.resample,
             "conditions": [_measure(part, outputs, rows, metrics) for part, rows in found],
         },
     )
