@@ -125,7 +125,7 @@ def test_a_package_that_is_not_installed(monkeypatch):
 
 @pytest.fixture(scope="module")
 def published_space(tmp_path_factory):
-    """The Space's folder as it lies on the Hub, but for the weights' wheel: the package here is installed already."""
+    """The Space's folder as it is on the Hub, but without the wheel: the package here is installed already."""
     files, _ = prepare("space", space_folder(), space_files(Target("space", "org/bleurt_repro"), space_folder(), "x"))
     folder = tmp_path_factory.mktemp("space")
     for file in files:

@@ -82,7 +82,7 @@ def create_repository(request: Request) -> Answer:
 
 
 def preupload(request: Request, repo: str, revision: str, kind: str) -> Answer:
-    """Say how each file is to be sent, and what is there already."""
+    """Answer how each file is to be sent, and what the repository has already."""
     request.check(kind, repo, write=True)
     _, present = request.store.files(kind, repo, revision)
     files = []
@@ -95,7 +95,7 @@ def preupload(request: Request, repo: str, revision: str, kind: str) -> Answer:
 
 
 def large_batch(request: Request, repo: str, kind: str = "model") -> Answer:
-    """Say where large files go (https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md)."""
+    """Answer where large files go (https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md)."""
     request.check(kind, repo, write=True)
     objects = []
     for item in request.json["objects"]:
@@ -281,7 +281,7 @@ def _file(path: str, entry: Entry) -> dict[str, Any]:
 
 
 def download(request: Request, repo: str, revision: str, path: str, kind: str = "model") -> Answer:
-    """Give a file, or say where a large one lies."""
+    """Send a file, or redirect to where a large one is."""
     request.check(kind, repo)
     oid, files = request.store.files(kind, repo, revision)
     if path not in files:
@@ -295,12 +295,12 @@ def download(request: Request, repo: str, revision: str, path: str, kind: str = 
 
 
 def download_large(request: Request, sha256: str) -> Answer:
-    """Give a large file."""
+    """Send a large file."""
     return _part(request, request.store.content(sha256), {"ETag": f'"{sha256}"', "Accept-Ranges": "bytes"})
 
 
 def _part(request: Request, content: bytes, headers: dict[str, str]) -> Answer:
-    """Give what the range asks for."""
+    """Send the part that the range asks for."""
     if not request.range:
         return Answer(200, content, headers)
     first, _, last = request.range.removeprefix("bytes=").partition("-")

@@ -38,12 +38,12 @@ class Entry:
 
 
 def git_blob(content: bytes) -> str:
-    """Give the id that git gives to a file."""
+    """Return the id that git gives to a file."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
 def is_large(path: str, size: int, sample: bytes) -> bool:
-    """Tell whether a file goes to large-file storage."""
+    """Return whether a file goes to large-file storage."""
     return path.endswith(LARGE_SUFFIXES) or size > LARGE_SIZE or b"\0" in sample
 
 
@@ -63,7 +63,7 @@ class Store:
         return self.folder / kind / f"{name}.json"
 
     def exists(self, kind: str, name: str) -> bool:
-        """Tell whether there is such a repository."""
+        """Return whether there is such a repository."""
         return self._path(kind, name).is_file()
 
     def create(self, kind: str, name: str, private: bool, sdk: str | None = None) -> None:
@@ -80,7 +80,7 @@ class Store:
         self.save(kind, name, repository)
 
     def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Give a repository."""
+        """Read a repository."""
         if not self.exists(kind, name):
             raise NotThere("RepoNotFound")
         return json.loads(self._path(kind, name).read_text())
@@ -100,7 +100,7 @@ class Store:
         changes: dict[str, Entry | None],
         pull_request: bool = False,
     ) -> tuple[str, int | None]:
-        """Add a commit of added (or, with None, deleted) files; give its id and the pull request's number."""
+        """Add a commit of added (or, with None, deleted) files; return its id and the pull request's number."""
         with self.lock:
             repository = self.read(kind, name)
             parent = resolve(repository, revision)
@@ -119,13 +119,13 @@ class Store:
             return repository["refs"][ref], number
 
     def files(self, kind: str, name: str, revision: str) -> tuple[str, dict[str, Entry]]:
-        """Give a revision's commit and files."""
+        """Return a revision's commit and files."""
         repository = self.read(kind, name)
         commit = resolve(repository, revision)
         return commit, {path: Entry(**entry) for path, entry in repository["commits"][commit]["files"].items()}
 
     def messages(self, kind: str, name: str, revision: str = MAIN) -> list[str]:
-        """Give the messages of a branch's commits, the first one first."""
+        """Return the messages of a branch's commits, the first one first."""
         repository = self.read(kind, name)
         commit: str | None = resolve(repository, revision)
         messages = []
@@ -135,11 +135,11 @@ class Store:
         return messages[::-1]
 
     def content(self, etag: str) -> bytes:
-        """Give a content by its hash."""
+        """Return a content by its hash."""
         return self.object(etag).read_bytes()
 
     def object(self, etag: str) -> Path:
-        """Give the place of a content."""
+        """Return the place of a content."""
         return self.folder / "objects" / etag
 
     def keep(self, content: bytes, large: bool = False) -> Entry:
@@ -154,7 +154,7 @@ class Store:
 
 
 def pointer(sha256: str, size: int) -> Entry:
-    """Give the entry of a file in large-file storage."""
+    """Return the entry of a file in large-file storage."""
     text = f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n"
     return Entry(size, git_blob(text.encode()), sha256)
 

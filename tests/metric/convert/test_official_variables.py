@@ -84,8 +84,8 @@ def test_a_damaged_graph_is_refused(tmp_path):
 
 
 def test_tensorflow_is_imported_in_one_place_and_only_when_it_is_needed():
-    floors = ("bleurt_repro", "metric", "datasets_builders", "training", "hub_cards")
-    sources = [path for floor in floors for path in (ROOT / floor).rglob("*.py")]
+    folders = ("bleurt_repro", "metric", "datasets_builders", "training", "hub_cards")
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     importing = {path.name for path in sources if "import tensorflow" in path.read_text(encoding="utf-8")}
     assert importing == {"official_checkpoint.py"}
     program = "import bleurt_repro.metric.convert.convert, sys; sys.exit('tensorflow' in sys.modules)"
