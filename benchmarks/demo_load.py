@@ -1,4 +1,4 @@
-"""How the demo bears many visitors at once: none lost, none wrong, memory steady.
+"""Put the demo under load: many visitors at once, none lost, none wrong, memory steady.
 
     python benchmarks/demo_load.py --output demo_load.json [--requests 200] [--clients 20] [--rounds 2]
 
@@ -134,7 +134,7 @@ class MemoryWatch:
         self.first = self.peak = self.resident()
 
     def resident(self) -> int:
-        """Read it now."""
+        """Read the resident memory now, in MiB."""
         line = next(line for line in self._status.read_text().splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) // 1024
 

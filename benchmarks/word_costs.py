@@ -177,12 +177,12 @@ def erasure(scorer: BleurtScorer, case: Case) -> list[Place]:
 
 def found(scorer: BleurtScorer, cases: Sequence[Case], method: Method) -> dict[str, float]:
     """Compute in how many pairs, in percent, the lowest effect lies on the error: by kind and in all."""
-    hits: dict[str, list[bool]] = defaultdict(list)
+    hits: dict[str, list[bool]] = {"all": []}
     for case in cases:
         places = method(scorer, case)
         lowest = min(places, key=lambda place: place[1])[0] if places else None
         hit = lowest is not None and on_error(lowest, case)
-        hits[case.kind].append(hit)
+        hits.setdefault(case.kind, []).append(hit)
         hits["all"].append(hit)
     return {kind: rounded(100 * statistics.mean(own)) for kind, own in hits.items()}
 

@@ -47,6 +47,7 @@ class System:
         low, high: the mean's bootstrap interval; None for a single segment.
         sentbleu, bleu, chrf: mean sentence BLEU, corpus BLEU and corpus chrF, 0 to 100.
         truncated: pairs longer than the checkpoint reads.
+        warnings: what a reader of the scores must know, a sentence each.
     """
 
     name: str
@@ -57,6 +58,7 @@ class System:
     bleu: float
     chrf: float
     truncated: int
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def _checked(
 
 def _system(name: str, result: ScoringResult, own: Overlap, low: float | None, high: float | None) -> System:
     mean = float(np.mean(result.scores))
-    return System(name, mean, low, high, own.mean_sentbleu, own.bleu, own.chrf, result.truncated)
+    return System(name, mean, low, high, own.mean_sentbleu, own.bleu, own.chrf, result.truncated, result.warnings)
 
 
 def _tests(

@@ -188,8 +188,7 @@ def _bounds(low: float | None, high: float | None) -> str:
 
 
 def _warnings(comparison: Comparison) -> list[str]:
-    cut = sum(system.truncated for system in comparison.systems)
-    return [f"{cut} pairs were longer than the checkpoint reads."] if cut else []
+    return [f"{system.name}: {warning}." for system in comparison.systems for warning in system.warnings]
 
 
 # The plots.
@@ -483,7 +482,7 @@ def _shower(shared: SharedScorer, folder: Path) -> Callable[..., tuple[Any, ...]
 
 def spoken(comparison: Comparison) -> str:
     """Return the result in a sentence, for screen readers."""
-    return verdict(comparison).replace("<b>", "").replace("</b>", "")
+    return " ".join([verdict(comparison).replace("<b>", "").replace("</b>", ""), *_warnings(comparison)])
 
 
 def _reporter(progress: gr.Progress, total: int) -> Callable[[int], None]:

@@ -37,6 +37,7 @@ class ScoredPair:
         truncated: whether the pair is longer than the checkpoint reads.
         effects: of the stretches of the candidate that differ from the reference.
         signature: of the score.
+        warnings: what a reader of the score must know, a sentence each.
     """
 
     candidate: str
@@ -47,6 +48,7 @@ class ScoredPair:
     truncated: bool
     effects: list[Effect]
     signature: str
+    warnings: tuple[str, ...] = ()
 
 
 def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str = "") -> ScoredPair:
@@ -80,6 +82,7 @@ def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str
         truncated=result.truncated > 0,
         effects=attribute(shared, references, candidate, read),
         signature=result.signature,
+        warnings=result.warnings,
     )
 
 
@@ -97,7 +100,7 @@ def pair_html(pair: ScoredPair, shared: SharedScorer) -> str:
     return result_html(
         "score",
         f'<div class="tiles">{"".join(tiles)}</div>',
-        *(f'<p class="note warned">{escape(warning)}</p>' for warning in _warnings(pair, shared)),
+        *(f'<p class="note warned">{escape(warning)}</p>' for warning in pair.warnings),
         effects_html(pair.candidate, pair.effects, shared.range),
         _legend(pair, shared.range),
         scale_html(shared.scale, pair.score),
@@ -107,15 +110,6 @@ def pair_html(pair: ScoredPair, shared: SharedScorer) -> str:
 
 def _tile(name: str, value: str, kind: str = "") -> str:
     return f'<div class="tile {kind}"><b>{value}</b><span>{name}</span></div>'
-
-
-def _warnings(pair: ScoredPair, shared: SharedScorer) -> list[str]:
-    if not pair.truncated:
-        return []
-    return [
-        f"This pair is longer than the {shared.scorer.layout.max_length} tokens that the checkpoint reads: "
-        "the end of the longer text did not count."
-    ]
 
 
 def _legend(pair: ScoredPair, score_range: float) -> str:
@@ -155,7 +149,7 @@ def _scale_row(score: float, name: str, candidate: str, kind: str = "") -> str:
 def spoken(pair: ScoredPair) -> str:
     """Return the result in a sentence, for screen readers."""
     place = "" if pair.percentile is None else f", percentile {pair.percentile:.0f} of human ratings"
-    return f"BLEURT score {unsigned(pair.score)}{place}"
+    return " ".join([f"BLEURT score {unsigned(pair.score)}{place}.", *pair.warnings])
 
 
 def build_pair_tab(shared: SharedScorer) -> None:

@@ -6,7 +6,6 @@ What the demo's server refuses unread: requests that are too large, and too many
 from __future__ import annotations
 
 import time
-import warnings
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
@@ -92,7 +91,7 @@ class Gate:
 
 
 def _address(scope: Message) -> str:
-    """Give the visitor's address: behind a proxy, as on a Space, the first that the proxy names."""
+    """Return the visitor's address: behind a proxy, as on a Space, the first that the proxy names."""
     forwarded = dict(scope["headers"]).get(b"x-forwarded-for", b"").decode("latin-1").split(",")[0].strip()
     return forwarded or (scope.get("client") or ("unknown",))[0]
 
@@ -125,7 +124,6 @@ def serve(page: Blocks, **options: Any) -> str:
     from bleurt_repro.metric.demo.page import HEAD, STYLE, theme
     from bleurt_repro.metric.demo.visitor_input import FILE_MEGABYTES
 
-    warnings.filterwarnings("ignore", message=r".* pairs were longer than")  # the page says it to whom it concerns
     _, address, _ = page.launch(
         theme=theme(),
         css_paths=STYLE,

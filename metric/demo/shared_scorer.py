@@ -94,11 +94,11 @@ class SharedScorer:
             report: called after each turn with the number of candidates scored in it.
         """
         scores: list[float] = []
-        truncated = 0
+        truncated = unknown = unread = 0
         for start in range(0, len(candidates), TURN):
             part = slice(start, start + TURN)
             turn = self._worker.submit(
-                self.scorer.compute,
+                self.scorer.compute_quietly,
                 references=references[part],
                 candidates=candidates[part],
                 sources=None if sources is None else sources[part],
@@ -106,9 +106,15 @@ class SharedScorer:
             result = turn.result()
             scores += result.scores
             truncated += result.truncated
+            unknown += result.unknown
+            unread += result.unread
             report(len(result.scores))
         mean = sum(scores) / len(scores) if scores else None
-        return ScoringResult(scores, mean, self.scorer.signature, truncated)
+        pairs = sum(1 if isinstance(one, str) else len(one) for one in references)
+        warnings = self.scorer.warnings_about(pairs, truncated, unread)
+        return ScoringResult(
+            scores, mean, self.scorer.signature, truncated, unknown=unknown, unread=unread, warnings=warnings
+        )
 
     def percentile(self, score: float) -> float | None:
         """Return the percentile, among human ratings, of texts with this score; None without a calibration."""

@@ -24,9 +24,9 @@ from bleurt_repro.metric.statistics import PairedTest
 SEGMENTS = [Segment(i, ["r"], None, ["r", "c"], [1.0, 0.0], [1.0, 0.0], 1.0) for i in range(1, 151)]
 
 
-def compared(difference=0.2, low=0.1, high=0.3, p_value=0.004, truncated=0, segments=SEGMENTS) -> Comparison:
+def compared(difference=0.2, low=0.1, high=0.3, p_value=0.004, warnings=(), segments=SEGMENTS) -> Comparison:
     systems = [
-        System("A", 0.5 + difference, 0.4, 0.8, 40.0, 41.0, 60.0, truncated),
+        System("A", 0.5 + difference, 0.4, 0.8, 40.0, 41.0, 60.0, len(warnings), warnings),
         System("B", 0.5, -0.4, 0.6, 30.0, 31.0, 50.0, 0),
     ]
     test = PairedTest("A", "B", difference, low, high, p_value, 7, 3, 0)
@@ -52,13 +52,13 @@ def test_the_verdict(comparison, expected):
 
 
 def test_figures_of_both_systems():
-    html = verdict_html(compared(truncated=2))
+    html = verdict_html(compared(warnings=("2 pairs were <longer>",)))
     rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in html.split("<tr>")[2:]]
     assert rows == [
         ["A", "0.70", "0.40 to 0.80", "40.0", "41.0", "60.0", "7"],
         ["B", "0.50", "\u22120.40 to 0.60", "30.0", "31.0", "50.0", "3"],
     ]
-    assert "2 pairs were longer than the checkpoint reads" in html
+    assert '<p class="note warned">A: 2 pairs were &lt;longer&gt;.</p>' in html
     assert "longer" not in verdict_html(compared())
 
 

@@ -9,7 +9,7 @@ from sacrebleu import sentence_bleu, sentence_chrf
 
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.compare.attribution import attribute
-from bleurt_repro.metric.demo.pair_tab import EXAMPLES, pair_html, scale_html, score_pair
+from bleurt_repro.metric.demo.pair_tab import EXAMPLES, pair_html, scale_html, score_pair, spoken
 from bleurt_repro.metric.demo.shared_scorer import SCALE_CANDIDATES, SCALE_REFERENCE, SharedScorer
 from bleurt_repro.metric.scorer import DEFAULT_CHECKPOINT
 
@@ -44,7 +44,18 @@ def test_a_percentile_is_shown_where_there_is_a_calibration(shared, monkeypatch)
 def test_a_long_pair_is_reported_as_cut(shared):
     pair = score_pair(shared, "the cat " * 60, "the cat")
     assert pair.truncated
-    assert "longer than the 64 tokens" in pair_html(pair, shared)
+    assert "1 of 1 pairs were longer than the 64 tokens" in pair_html(pair, shared)
+    assert "longer" in spoken(pair)
+
+
+def test_text_that_the_checkpoint_does_not_read_is_reported():
+    shared = SharedScorer(DEFAULT_CHECKPOINT, "cpu")
+    pair = score_pair(shared, "רכבת מאחרת", "חתול ישן")
+    assert "this checkpoint reads English" in pair_html(pair, shared)
+    assert "warned" not in pair_html(score_pair(shared, "A cat sleeps.", "A cat is asleep."), shared)
+    references = ["רכבת מאחרת"] * 150
+    [warning] = shared.compute(references=references, candidates=references).warnings
+    assert warning.startswith("150 of 150 pairs")
 
 
 def test_the_page_shows_the_pair_and_escapes_it(shared):
