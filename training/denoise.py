@@ -141,9 +141,9 @@ def _find_noise(
     else:
         for places in groups.values():
             variances[places] = rank_variance(table[:, places])
-        parts = [(np.array(places), round(share * len(places))) for places in suspect.values()]
-    for places, count in parts:
-        noisy[places[np.argsort(-variances[places], kind="stable")][:count]] = True
+        parts = [(np.array(own), round(share * len(own))) for own in suspect.values()]
+    for candidates, count in parts:
+        noisy[candidates[np.argsort(-variances[candidates], kind="stable")][:count]] = True
     return variances, noisy
 
 
