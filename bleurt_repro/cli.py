@@ -6,10 +6,14 @@ input error, which is printed in one line on standard error (set BLEURT_REPRO_DE
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -491,7 +495,7 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: the words after the program's name; those of the process by default.
     """
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _ended_by_sigterm():
             warnings.showwarning = _show_warning
             code = app(args=arguments, prog_name=NAME, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -506,6 +510,19 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("BLEURT_REPRO_DEBUG"):
             raise
         _fail(str(error) or type(error).__name__)
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM, by which schedulers and `kill` end a process, clean up as Ctrl-C does; the exit code is 143."""
+    if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _stop(error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,25 @@ if TYPE_CHECKING:
 MODEL_INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 
 
-def encode_texts(dataset: Dataset, tokenizer: PreTrainedTokenizerBase, layout: Layout, keep: Sequence[str]) -> Dataset:
-    """Tokenise the texts of a data set as the scorer will.
+# Rows from which on several processes are worth their start.
+ROWS_OF_A_PROCESS = 20_000
+
+
+def encode_texts(
+    dataset: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    layout: Layout,
+    keep: Sequence[str],
+    num_proc: int | None = None,
+) -> Dataset:
+    """Tokenise the texts of a data set as the scorer will; data sets on disk once, for whoever tokenises them again.
 
     Args:
         dataset: with a column for each of the layout's inputs.
         tokenizer: the model's.
         layout: which texts the model reads, and how long.
         keep: columns to carry along, such as targets.
+        num_proc: processes that tokenise; by default one per core, and fewer for few rows.
 
     Returns:
         `MODEL_INPUTS`, "length" in tokens, "truncated", and the kept columns.
@@ -51,7 +63,14 @@ def encode_texts(dataset: Dataset, tokenizer: PreTrainedTokenizerBase, layout: L
         }
 
     left_out = [name for name in dataset.column_names if name not in keep]
-    return dataset.map(encode, batched=True, remove_columns=left_out, desc="tokenise")
+    processes = num_proc or min(os.cpu_count() or 1, len(dataset) // ROWS_OF_A_PROCESS)
+    return dataset.map(
+        encode,
+        batched=True,
+        remove_columns=left_out,
+        num_proc=processes if processes > 1 else None,
+        desc="tokenise",
+    )
 
 
 @dataclass
@@ -60,7 +79,7 @@ class PairCollator:
 
     Attributes:
         tokenizer: the model's.
-        targets: columns to stack as float tensors, each with the name it is given to the model by.
+        targets: columns to stack as float tensors, each with the name of the model's argument.
         segments: whether the model tells texts apart by token types; RoBERTa and XLM-R have none.
     """
 

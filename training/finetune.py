@@ -17,19 +17,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import run_as_command
 from bleurt_repro.training.run import RunArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
+    import numpy as np
     from datasets import Dataset
+    from numpy.typing import NDArray
     from torch import Tensor
     from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
     from transformers.modeling_outputs import SequenceClassifierOutput
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
 # Ratings of a language pair from which its own mean and deviation are taken; of fewer, those of the whole file.
 LEAST_OF_A_PAIR = 20
+# What training takes of a rating.
+COLUMNS = ("lp", "source", "reference", "candidate", "score")
 # Validation ratings that are compared with each other when the ranking loss is measured.
 RANKED_TOGETHER = 128
 
@@ -188,7 +191,7 @@ def layout_for(
     return replace(layout, max_length=max_length or layout.max_length)
 
 
-def standardize_ratings(sides: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any] | None:
+def standardize_ratings(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset], dict[str, Any] | None]:
     """Bring ratings that are far from standardised to mean 0 and deviation 1, those of each language pair by themselves.
 
     A fresh head predicts about 0, and a trained one standardised ratings (BLEURT, section 5.1): of other ratings the first
@@ -197,48 +200,51 @@ def standardize_ratings(sides: Mapping[str, list[dict[str, Any]]]) -> dict[str, 
     nothing of the validation ratings enters training.
 
     Args:
-        sides: "train" and "validation", each a list of ratings; their scores are changed in place.
+        sides: "train" and "validation", each with "score" and "lp".
 
     Returns:
-        what was done, "by" and the "mean", "deviation" and number of "ratings" by language pair; None if the training
-        ratings are about standardised already: then all stay as they are.
+        the data sets with the new scores; and what was done, "by" and the "mean", "deviation" and number of "ratings" by
+        language pair; None if the training ratings are about standardised already, and all stay as they are.
     """
     import numpy as np
 
     from bleurt_repro.metric.statistics import standardise
 
-    scores = np.array([row["score"] for row in sides["train"]])
+    scores, places = _scores(sides["train"]), _by_language_pair(sides["train"])
     if abs(scores.mean()) <= FARTHEST_MEAN and LEAST_DEVIATION < scores.std() < LARGEST_DEVIATION:
-        return None
-    groups = {name: scores[places] for name, places in _by_language_pair(sides["train"]).items()}
-    own = {
-        name: values for name, values in groups.items() if len(values) >= LEAST_OF_A_PAIR and values.std() > 0 and name
+        return dict(sides), None
+    own = {name: scores[where] for name, where in places.items() if name and len(where) >= LEAST_OF_A_PAIR}
+    own = {name: values for name, values in own.items() if values.std() > 0}
+    done = {}
+    for kind, side in sides.items():
+        values = np.empty(len(side))
+        for name, where in _by_language_pair(side).items():
+            values[where] = standardise(_scores(side)[where], own.get(name, scores))
+        done[kind] = side.remove_columns("score").add_column("score", values)
+    pooled = {"all others" if own else "all": scores} if set(places) - set(own) else {}
+    groups = {
+        name: {"mean": float(values.mean()), "deviation": float(values.std()), "ratings": len(values)}
+        for name, values in {**own, **pooled}.items()
     }
-    for side in sides.values():
-        for name, places in _by_language_pair(side).items():
-            values = standardise(np.array([side[i]["score"] for i in places]), own.get(name, scores))
-            for i, value in zip(places, values.tolist(), strict=True):
-                side[i]["score"] = value
-    pooled = {"all others" if own else "all": scores} if set(groups) - set(own) else {}
-    return {
-        "by": "lp" if own else "file",
-        "groups": {
-            name: {"mean": float(values.mean()), "deviation": float(values.std()), "ratings": len(values)}
-            for name, values in {**own, **pooled}.items()
-        },
-    }
+    return done, {"by": "lp" if own else "file", "groups": groups}
 
 
-def _by_language_pair(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+def _scores(side: Dataset) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.array(side["score"][:], dtype=np.float64)
+
+
+def _by_language_pair(side: Dataset) -> dict[str, NDArray[np.int64]]:
     """Return the places of the ratings of each language pair; "" stands for none."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for i, row in enumerate(rows):
-        places[row.get("lp") or ""].append(i)
-    return dict(sorted(places.items()))
+    import numpy as np
+
+    names, places = np.unique([name or "" for name in side["lp"]], return_inverse=True)
+    return {str(name): np.flatnonzero(places == i) for i, name in enumerate(names)}
 
 
 def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> tuple[dict[str, Dataset], dict[str, Any] | None]:
-    """Read the ratings to train and to validate on.
+    """Read the ratings to train and to validate on, into Arrow files: millions of them do not fit into lists.
 
     Returns:
         the data sets "train" and "validation"; and how ratings were standardised, or None if they were not.
@@ -246,34 +252,54 @@ def read_data(ratings: RatingArguments, layout: Layout, seed: int) -> tuple[dict
     Raises:
         ValueError: if there are too few ratings, or their scores do not vary.
     """
-    from datasets import Dataset
-
-    from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, rating_records
-
-    required = [name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references]
-    rows = rating_records(ratings.train_file, required)
+    rows = _read_ratings(ratings.train_file, layout)
     if ratings.validation_file:
-        sides = {"train": rows, "validation": rating_records(ratings.validation_file, required)}
+        sides = {"train": rows, "validation": _read_ratings(ratings.validation_file, layout)}
     else:
         sides = _split(rows, ratings, seed)
     for name, side in sides.items():
         _check_ratings(name, side, ratings, layout)
-    done = standardize_ratings(sides) if ratings.standardize and ratings.loss == "regression" else None
+    done = None
+    if ratings.standardize and ratings.loss == "regression":
+        sides, done = standardize_ratings(sides)
     if done:
         warnings.warn(
             f"the ratings of {ratings.train_file} are standardised (mean 0, deviation 1 by {done['by']}), as they are far "
             "from it; --no-standardize leaves them as they are",
             stacklevel=2,
         )
-    columns = (*layout.inputs, "score")
-    data = {
-        name: Dataset.from_list([{column: row[column] for column in columns} for row in side])
-        for name, side in sides.items()
-    }
-    return data, done
+    return {name: side.select_columns([*layout.inputs, "score"]) for name, side in sides.items()}, done
 
 
-def _split(rows: list[dict[str, Any]], ratings: RatingArguments, seed: int) -> dict[str, list[dict[str, Any]]]:
+def _read_ratings(path: str, layout: Layout) -> Dataset:
+    """Read a file of ratings into an Arrow file in the cache of `datasets`; once, until the file changes."""
+    from datasets import Dataset, Features
+    from datasets.exceptions import DatasetGenerationError
+
+    from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, ratings_features
+    from bleurt_repro.training.results import fingerprint
+
+    # not a list, which `datasets` would take for shards
+    required = tuple(name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references)
+    features = Features({name: ratings_features()[name] for name in COLUMNS})
+    arguments = {"path": path, "required": required, "sha256": fingerprint([path])[0]["sha256"]}
+    try:
+        found = Dataset.from_generator(_each_row, features=features, gen_kwargs=arguments)
+    except DatasetGenerationError as error:
+        raise error.__cause__ or error from None
+    assert isinstance(found, Dataset)
+    return found
+
+
+def _each_row(path: str, required: tuple[str, ...], sha256: str) -> Iterator[dict[str, Any]]:
+    """Read the columns of each rating; the hash stands among the arguments because `datasets` knows the data by them."""
+    from bleurt_repro.datasets_builders.ratings.rating_files import each_rating
+
+    for rating in each_rating(path, required):
+        yield {name: rating[name] for name in COLUMNS}
+
+
+def _split(rows: Dataset, ratings: RatingArguments, seed: int) -> dict[str, Dataset]:
     """Split ratings into those to train and to validate on, no reference or source on both sides."""
     from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 
@@ -284,15 +310,15 @@ def _split(rows: list[dict[str, Any]], ratings: RatingArguments, seed: int) -> d
             f"{ratings.train_file} has {len(rows)} rating(s), too few to set any apart for validation: at least {least} "
             f"are needed with validation_ratio {ratings.validation_ratio:g}, or a --validation_file"
         )
-    train, validation = split_without_overlap(rows, ratings.validation_ratio, seed)
-    return {"train": [rows[i] for i in train], "validation": [rows[i] for i in validation]}
+    train, validation = split_without_overlap(cast("Any", rows), ratings.validation_ratio, seed)
+    return {"train": rows.select(train), "validation": rows.select(validation)}
 
 
-def _check_ratings(name: str, side: list[dict[str, Any]], ratings: RatingArguments, layout: Layout) -> None:
+def _check_ratings(name: str, side: Dataset, ratings: RatingArguments, layout: Layout) -> None:
     file = ratings.validation_file if name == "validation" and ratings.validation_file else ratings.train_file
-    if layout.reads_sources and any(row["source"] is None for row in side):
+    if layout.reads_sources and any(source is None for source in side["source"]):
         raise ValueError(f"the model reads sources, but {name} ratings of {file} have none")
-    if len({row["score"] for row in side}) < 2:
+    if len(side) < 2 or _scores(side).min() == _scores(side).max():
         raise ValueError(
             f"the {name} ratings ({len(side)} of {file}) must be at least two with different scores: from equal ones "
             "nothing can be learnt or chosen; give more ratings, or set another part apart with --validation_ratio"
@@ -339,10 +365,14 @@ def _finetune(
     model, tokenizer = open_model(str(folder))
     layout = layout_for(model, tokenizer, ratings.max_length, ratings.layout)
     prepare_scorer(model, tokenizer, layout)
-    texts, standardized = read_data(ratings, layout, arguments.seed)
+    with arguments.main_process_first(desc="tokenise"):  # the others read what it has written
+        texts, standardized = read_data(ratings, layout, arguments.seed)
+        data = {
+            name: encode_texts(side, tokenizer, layout, keep=["score"], num_proc=arguments.num_proc)
+            for name, side in texts.items()
+        }
     if standardized:
         getattr(model.config, CONFIG_KEY)["ratings"] = standardized
-    data = {name: encode_texts(side, tokenizer, layout, keep=["score"]) for name, side in texts.items()}
 
     trainer = ScorerTrainer(
         model=model,

@@ -130,12 +130,13 @@ def _pretrain(folder: Path, record: dict[str, Any], data: PairArguments, argumen
 
     # By the files and not by the folder: `datasets` takes two folders of one name for the same data.
     files = [part["file"] for part in record["parts"]]
-    pairs = datasets.load_dataset("parquet", data_files=files, split="train")
     names = [task.name for task in tasks]
-    train_pairs, held_pairs = (
-        encode_texts(part, tokenizer, layout, keep=names)
-        for part in hold_out(pairs, data.validation_segments, arguments.seed)
-    )
+    with arguments.main_process_first(desc="tokenise"):  # the others read what it has written
+        pairs = datasets.load_dataset("parquet", data_files=files, split="train")
+        train_pairs, held_pairs = (
+            encode_texts(part, tokenizer, layout, keep=names, num_proc=arguments.num_proc)
+            for part in hold_out(pairs, data.validation_segments, arguments.seed)
+        )
 
     trainer = PretrainingTrainer(
         model=model,

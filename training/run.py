@@ -20,9 +20,9 @@ from filelock import FileLock, Timeout
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
-from bleurt_repro.metric.files.writing import naming_what_fails, refuse_inputs, write_text, written_folder
+from bleurt_repro.metric.files.writing import chosen_folder, naming_what_fails, write_text, written_folder
 from bleurt_repro.metric.loading.checksums import content_hash
-from bleurt_repro.training.results import COLOURS, Result, plain, repeating_command
+from bleurt_repro.training.results import COLOURS, RESULTS, Result, plain, repeating_command
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,6 +53,10 @@ class RunArguments(TrainingArguments):
     resume: bool = field(
         default=False, metadata={"help": "Continue from the last complete checkpoint in output_dir, if there is one."}
     )
+    num_proc: int | None = field(
+        default=None, metadata={"help": "Processes that tokenise; default: one per core, fewer for few rows."}
+    )
+    overwrite: bool = field(default=False, metadata={"help": "Write to a folder that holds other files, too."})
     global_batch_size: int = field(default=32, metadata={"help": "Pairs per step over all processes."})
     layer_decay: float = field(
         default=1.0, metadata={"help": "Learning rate of a layer over that of the next one up."}
@@ -150,7 +154,7 @@ def run_folder(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -
         yield
         return
     folder = Path(args.output_dir)
-    refuse_inputs(folder, [str(model)])
+    chosen_folder(folder, [str(model)], (LOCK_FILE, RESULTS, "checkpoint-*"), args.overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,24 +52,40 @@ def rating_records(
         ValueError: naming the file and the lines at fault: a missing column or value, a score that is no finite
             number, no records at all, and all that makes a file malformed.
     """
-    ratings: list[Rating] = []
-    faults: list[str] = []
+    ratings = list(each_rating(path, required, aliases))
+    _unify_segment_ids(ratings)
+    return ratings
+
+
+def each_rating(
+    path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
+) -> Iterator[Rating]:
+    """Read and check a file of human ratings one by one, for files that are too long for a list.
+
+    Args and errors are those of `rating_records`; what is at fault is named at the end, and `segment_id` is as in the file.
+    """
+    count, faults = 0, []
     for place, record in read_records(path):
         record.update({name: record[other] for other, name in (aliases or {}).items() if other in record})
         missing = [name for name in required if name not in record]
+        if missing and file_form(path) != ".jsonl":
+            lower = {name.lower(): value for name, value in record.items()}  # a header may be in another case
+            record = {**lower, **record}
+            missing = [name for name in required if name not in record]
         if missing and file_form(path) != ".jsonl":  # the columns of a table are missing from all its records
             raise ValueError(f"{path}: no column {', '.join(missing)}; found {', '.join(record)}")
         try:
-            ratings.append(check_rating(record, required))
+            rating = check_rating(record, required)
         except ValueError as error:
             faults.append(f"{place}: {error}")
+            continue
+        count += 1
+        yield rating
     if faults:
         more = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
         raise ValueError(f"{path}: {len(faults)} bad record(s): {'; '.join(faults[:FAULTS_SHOWN])}{more}")
-    if not ratings:
+    if not count:
         raise ValueError(f"{path}: no records; expected at least one rating with {', '.join(required)}")
-    _unify_segment_ids(ratings)
-    return ratings
 
 
 def read_ratings(path: str | Path) -> Dataset:

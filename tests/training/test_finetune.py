@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from pathlib import Path
 
 import evaluate
 import numpy as np
@@ -121,6 +122,19 @@ def test_ratings_that_are_left_as_they_are(tmp_path, how):
     data, record = read_data(RatingArguments("model", path, **how), Layout(), seed=0)
     assert record is None
     assert sorted([*data["train"]["score"], *data["validation"]["score"]]) == scores
+
+
+def test_ratings_are_kept_on_disk_and_read_anew_when_the_file_changes(tmp_path):
+    path = write(tmp_path / "ratings.jsonl", rated([float(i % 3) - 1 for i in range(30)]))
+    first, _ = read_data(RatingArguments("model", path), Layout(), seed=0)
+    assert all(Path(file["filename"]).stat().st_size for side in first.values() for file in side.cache_files)
+    assert first["train"].cache_files and first["validation"].cache_files
+    write(tmp_path / "ratings.jsonl", rated([0.5 * (float(i % 3) - 1) for i in range(30)]))
+    second, _ = read_data(RatingArguments("model", path), Layout(), seed=0)
+    assert max(second["train"]["score"]) == 0.5
+    write(tmp_path / "ratings.jsonl", [{"reference": "a", "candidate": "b", "score": "many"}] * 30)
+    with pytest.raises(ValueError, match="30 bad record.s.: line 1: score must be a number"):
+        read_data(RatingArguments("model", path), Layout(), seed=0)
 
 
 def test_raw_ratings_are_learnt_as_fast_as_standardised_ones(ratings, tmp_path):

@@ -102,6 +102,30 @@ def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path
     assert all(whole[name].equal(resumed[name]) for name in whole)
 
 
+def test_the_module_does_what_the_command_does(ratings, tiny_scorer, tmp_path):
+    few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2", "--model": str(tiny_scorer)}
+    run = launch(options(few, ratings))
+    assert run.wait() == 0, run.stderr.read()
+    assert "**Fine-tuning**, from `tiny`" in (tmp_path / "out" / "README.md").read_text()
+    again = launch(options(few, ratings))
+    assert again.wait() == 2
+    message = again.stderr.read().decode()
+    assert message.startswith("bleurt-repro: error: ") and message.count("\n") == 1
+    assert "holds a run already (checkpoint-2): add --resume" in message
+
+
+def test_sigterm_cleans_up(ratings, tiny_scorer, tmp_path):
+    words = {**STEPS, "--max_steps": "10000", "--model": str(tiny_scorer)}
+    run = launch(options(words, ratings))
+    while not (tmp_path / "out" / "checkpoint-10" / "trainer_state.json").exists():
+        assert run.poll() is None, run.stderr.read()
+        time.sleep(0.01)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(60) == 143
+    assert not [path.name for path in tmp_path.rglob("*.tmp")]
+    FileLock(tmp_path / "out" / ".lock").acquire(timeout=0)
+
+
 @pytest.mark.parametrize(
     "early", [{}, {"--early_stopping": "1", "--learning_rate": "0"}], ids=["last step", "stopped"]
 )
