@@ -54,7 +54,7 @@ def check_pairs(
     return items, owners
 
 
-def columns_of(rows: Iterable[Mapping[str, Any]], name: str, layout: Layout) -> dict[str, list[Any]]:
+def columns_of(rows: Iterable[Mapping[str, Any]], name: str, layout: Layout) -> dict[str, Any]:
     """Return the columns of rows that a checkpoint reads, as the keyword arguments of `BleurtScorer.score`.
 
     Args:

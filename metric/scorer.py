@@ -19,7 +19,6 @@ from bleurt_repro.metric.inputs import Item, check_pairs, columns_of
 from bleurt_repro.metric.loading.find import Checkpoint, open_checkpoint
 from bleurt_repro.metric.options import Computing, positive
 from bleurt_repro.metric.signature import signature
-from bleurt_repro.metric.unread import Reader
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +46,7 @@ class ScoringResult:
         std: of an ensemble, the standard deviation of its members' standardised scores, one a candidate; else None.
         unknown: how many pairs have pieces that the checkpoint's tokenizer does not know.
         unread: how many pairs hold text that the checkpoint does not read: unknown pieces, another script than Latin where
-            its vocabulary has little of others, or invisible characters (see `metric.unread`).
+            its vocabulary has little of others, or invisible characters (see `forward.encoding`).
         warnings: what a reader of the scores must know, a sentence each.
     """
 
@@ -113,7 +112,6 @@ class BleurtScorer:
         self.members = tuple(self._member(model, computing, cache) for model in opened.models)
         self.model: Any = opened.models[0].model
         self.tokenizer: Any = opened.models[0].tokenizer
-        self._reader = Reader(self.tokenizer)
         self.calibration = None if self._ensemble else Calibration.from_config(self.model.config)
 
     def _member(
@@ -273,7 +271,7 @@ class BleurtScorer:
         """
         return self.compute(**self.columns(rows)).scores
 
-    def columns(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    def columns(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the texts of rows that the checkpoint reads, as the keyword arguments of `score()`."""
         return columns_of(rows, self.checkpoint, self.layout)
 
@@ -318,7 +316,12 @@ class BleurtScorer:
                 f"checkpoint {self.checkpoint} reads: their ends were not scored"
             )
         if unread:
-            messages.append(self._reader.message(self.checkpoint, unread, pairs))
+            messages.append(
+                f"{unread} of {pairs} pairs hold text that checkpoint {self.checkpoint} does not read (pieces unknown to its "
+                "tokenizer, another script, or invisible characters): this checkpoint "
+                f"{'reads English (Latin letters)' if self.members[0].encoder.latin_only else 'does not know all characters'}, and their "
+                "scores mean little"
+            )
         return tuple(messages)
 
     def close(self) -> None:
@@ -351,8 +354,7 @@ class BleurtScorer:
         """
         if not self.members:
             raise ValueError("this scorer was closed: open another one with BleurtScorer(...)")
-        members, truncated, unknown = self._member_scores(items, done, batch_size)
-        unread = unknown | np.array([self._reader.misses(item) for item in items], dtype=bool)
+        members, truncated, unknown, unread = self._member_scores(items, done, batch_size)
         combined = members[0] if self._ensemble is None else self._weights @ members
         own: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
         for place, owner in enumerate(owners):
@@ -384,7 +386,7 @@ class BleurtScorer:
 
     def _member_scores(
         self, items: list[Item], done: Callable[[int], object], batch_size: int | None
-    ) -> tuple[Values, Flags, Flags]:
+    ) -> tuple[Values, Flags, Flags, Flags]:
         """Score items with each model.
 
         Args:
@@ -392,22 +394,23 @@ class BleurtScorer:
             done: called with the number of items that all models together have scored since the last call.
 
         Returns:
-            scores, (models, items), of an ensemble standardised; and which items any model truncated, or did not know
-            all pieces of, (items,) each.
+            scores, (models, items), of an ensemble standardised; and which items any model truncated, did not know all
+            pieces of, or did not read all text of, (items,) each.
         """
         share = done if len(self.members) == 1 else _Share(len(self.members), done)
         scores = np.zeros((len(self.members), len(items)))
-        truncated, unknown = np.zeros((2, len(items)), dtype=bool)
+        flags = np.zeros((3, len(items)), dtype=bool)
         for row, member in enumerate(self.members):
             places = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
             own = member.score([tuple(item[i] for i in places) for item in items], share, batch_size)
             scores[row] = [result.score for result in own]
-            truncated |= np.array([result.truncated for result in own], dtype=bool)
-            unknown |= np.array([result.unknown for result in own], dtype=bool)
+            found = [(result.truncated, result.unknown, result.unread) for result in own]
+            flags |= np.array(found, dtype=bool).reshape(len(items), 3).T
         if self._ensemble is not None:
             means, stds = np.array([(member.mean, member.std) for member in self._ensemble.members]).T
             scores = (scores - means[:, None]) / stds[:, None]
-        return scores, truncated, unknown
+        truncated, unknown, unread = flags
+        return scores, truncated, unknown, unread
 
 
 class _Share:

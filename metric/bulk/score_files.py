@@ -185,7 +185,7 @@ class _Run:
         return self.scorer.warnings_about(*(counts.get(name, 0) for name in ("pairs", "truncated", "unread")))
 
     def _warn(self, counts: Mapping[str, int]) -> None:
-        for message in self._warnings(counts):
+        for message in self._warnings(counts) if counts.get("truncated") or counts.get("unread") else ():
             warnings.warn(message, stacklevel=4)
 
 

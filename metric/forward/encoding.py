@@ -1,14 +1,28 @@
-"""From text to token ids: `[CLS] reference [SEP] candidate [SEP]`, shortened as BLEURT shortens (section 3.2)."""
+"""From text to token ids: `[CLS] reference [SEP] candidate [SEP]`, shortened as BLEURT shortens (section 3.2).
+
+Text that a checkpoint does not read is noted: two emoji that its tokenizer does not know are the same to it, and so are
+two sentences in a script that it never saw. The text itself is left as it is, because the official tokenizers drop
+invisible characters, and scores must stay equal to theirs.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from bleurt_repro.metric.layout import ROLES, Layout
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+# Letters of the Latin script, in the blocks of Unicode that hold them, full-width ones included.
+LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u0250-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua7ff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a]")  # fmt: skip
+# The replacement character of damaged text, soft hyphens, zero-width spaces and joiners: BERT's tokenizer drops them.
+INVISIBLE = re.compile("[\ufffd\u00ad\u200b-\u200d\u2060\ufeff]")
+# A tokenizer with fewer pieces of other scripts was made for languages in Latin letters (BERT's English one: 0.04).
+SHARE_OF_OTHERS = 0.1
 
 
 class Encoded(NamedTuple):
@@ -18,12 +32,14 @@ class Encoded(NamedTuple):
         ids, segments: token ids and segment ids, of the same length.
         truncated: whether text was cut.
         unknown: whether there are pieces that the tokenizer does not know.
+        unread: whether it holds text that is not read: unknown pieces, another script, or invisible characters.
     """
 
     ids: list[int]
     segments: list[int]
     truncated: bool
     unknown: bool = False
+    unread: bool = False
 
 
 def truncated_lengths(lengths: Sequence[int], room: int) -> list[int]:
@@ -84,7 +100,20 @@ class PairEncoder:
         """Turn the texts of pairs (or triples), in the layout's order, into the model's inputs."""
         items = list(items)
         tokens = self.tokenize(text for item in items for text in item)
-        return [self.encode([tokens[text] for text in item]) for item in items]
+        unread = {text for text in tokens if not text.isascii() and self._is_unread(text)}
+        encoded = []
+        for item in items:
+            inputs = self.encode([tokens[text] for text in item])
+            encoded.append(inputs._replace(unread=inputs.unknown or not unread.isdisjoint(item)))
+        return encoded
+
+    def _is_unread(self, text: str) -> bool:
+        return has_invisible(text) or (is_other_script(text) and self.latin_only)
+
+    @cached_property
+    def latin_only(self) -> bool:
+        """Whether the vocabulary is of languages in Latin letters."""
+        return reads_latin_only(self.tokenizer)
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, list[int]]:
         """Tokenise each different text once.
@@ -137,3 +166,22 @@ def without_lone_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def is_other_script(text: str) -> bool:
+    """Return whether most letters of a text are of another script than Latin."""
+    if text.isascii():
+        return False
+    letters = sum(map(str.isalpha, text))
+    return 2 * len(LATIN.findall(text)) < letters
+
+
+def has_invisible(text: str) -> bool:
+    """Return whether a text holds characters that no reader sees and that the tokenizer drops."""
+    return not text.isascii() and INVISIBLE.search(text) is not None
+
+
+def reads_latin_only(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether a tokenizer's vocabulary is of languages in Latin letters, as that of all English checkpoints."""
+    pieces = [piece for piece in tokenizer.get_vocab() if any(map(str.isalpha, piece))]
+    return sum(map(is_other_script, pieces)) < SHARE_OF_OTHERS * len(pieces)

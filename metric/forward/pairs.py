@@ -41,11 +41,12 @@ MEMORY_MESSAGES = (
 
 
 class Scored(NamedTuple):
-    """A pair's score, whether the pair was longer than the checkpoint reads, and whether it has pieces it does not know."""
+    """A pair's score, and whether the pair was longer than the checkpoint reads, has pieces unknown to it, or text unread."""
 
     score: float
     truncated: bool
     unknown: bool = False
+    unread: bool = False
 
 
 class ModelForward:
@@ -186,7 +187,7 @@ class PairScorer:
         scores = dict(zip(order, gathered, strict=True))
         if damaged := [i for i in order if not math.isfinite(scores[i])]:
             raise ValueError(_no_number(items[damaged[0]], scores[damaged[0]]))
-        return [Scored(scores[i], pair.truncated, pair.unknown) for i, pair in enumerate(encoded)]
+        return [Scored(scores[i], pair.truncated, pair.unknown, pair.unread) for i, pair in enumerate(encoded)]
 
     def _halved(self, waiting: list[list[int]], encoded: list[Encoded], batch_size: int | None) -> list[list[int]]:
         """Halve the budget, from now on, and divide what waits into batches of it; the longest pairs stay at the end.

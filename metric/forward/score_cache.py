@@ -43,7 +43,7 @@ class ScoreCache:
             _let_readers_pass(database)
             database.execute(
                 "CREATE TABLE IF NOT EXISTS scores "
-                "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, unknown INTEGER, sum BLOB) WITHOUT ROWID"
+                "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, unknown INTEGER, unread INTEGER, sum BLOB) WITHOUT ROWID"
             )
 
     def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
@@ -57,10 +57,10 @@ class ScoreCache:
         with self._connected() as database:
             for start in range(0, len(names), KEYS_A_QUERY):
                 some = names[start : start + KEYS_A_QUERY]
-                query = f"SELECT pair, score, truncated, unknown, sum FROM scores WHERE pair IN ({','.join('?' * len(some))})"
-                for key, score, truncated, unknown, check in database.execute(query, some):
-                    if check == row_sum(key, score, truncated, unknown):
-                        found[keys[key]] = Scored(score, bool(truncated), bool(unknown))
+                query = f"SELECT pair, score, truncated, unknown, unread, sum FROM scores WHERE pair IN ({','.join('?' * len(some))})"
+                for key, score, *flags, check in database.execute(query, some):
+                    if check == row_sum(key, score, *flags):
+                        found[keys[key]] = Scored(score, *map(bool, flags))
                     else:
                         damaged += 1
         if damaged:
@@ -69,13 +69,10 @@ class ScoreCache:
 
     def add(self, results: Mapping[Item, Scored]) -> None:
         """Keep results, all of them or, if the process is killed, none."""
-        rows = [
-            (pair_key(item), result.score, int(result.truncated), int(result.unknown))
-            for item, result in results.items()
-        ]
+        rows = [(pair_key(item), result.score, *map(int, result[1:])) for item, result in results.items()]
         summed = [(*row, row_sum(*row)) for row in rows]
         with self._connected() as database, database:
-            database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?)", summed)
+            database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)", summed)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -111,6 +108,6 @@ def pair_key(item: Item) -> bytes:
     return hashlib.blake2b(json.dumps(item).encode(), digest_size=KEY_BYTES).digest()
 
 
-def row_sum(key: bytes, score: float, truncated: int, unknown: int) -> bytes:
+def row_sum(key: bytes, score: float, *flags: int) -> bytes:
     """Return 8 bytes by which damage to a row is noticed."""
-    return hashlib.blake2b(repr((key, score, truncated, unknown)).encode(), digest_size=CHECK_BYTES).digest()
+    return hashlib.blake2b(repr((key, score, *flags)).encode(), digest_size=CHECK_BYTES).digest()
