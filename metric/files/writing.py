@@ -190,11 +190,11 @@ def _one_by_one(unfinished: Path, place: Path, last: str) -> None:
 
 def _exchange_names() -> Callable[[bytes, bytes], int] | None:
     """Return the system's call that exchanges two names; it returns 0 on success."""
-    library = ctypes.CDLL(None) if os.name == "posix" else None
+    library: Any = ctypes.CDLL(None) if os.name == "posix" else None
     if hasattr(library, "renameat2"):  # Linux, glibc 2.28: AT_FDCWD twice, RENAME_EXCHANGE
-        return lambda one, two: library.renameat2(-100, one, -100, two, 2)  # type: ignore[union-attr]
+        return lambda one, two: library.renameat2(-100, one, -100, two, 2)
     if hasattr(library, "renamex_np"):  # macOS: RENAME_SWAP
-        return lambda one, two: library.renamex_np(one, two, 2)  # type: ignore[union-attr]
+        return lambda one, two: library.renamex_np(one, two, 2)
     return None
 
 
@@ -291,7 +291,7 @@ def chosen_folder(
     for given in inputs:
         refuse_inputs(path, [given])
         if given is not None and folder.is_dir() and Path(given).parent.resolve() == folder.resolve():
-            if Path(given).exists() and not overwrite:
+            if Path(given).is_file() and not overwrite:
                 raise ValueError(f"the input {given} lies in the output {path}: name another folder")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"the output {path} is a file: name a folder")
