@@ -7,7 +7,7 @@ results file says is "not measured", "not recorded" or "not stated" on the card.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,7 +196,7 @@ def _summary(
     for results in measured["agreement"]:
         for measure, value in _row(results["rows"], scorer.signature)["average"].items():
             rows.append([f"{_words(measure).capitalize()}, {results['title']}", f"{100 * value:.1f}"])
-    return _table(["", ""], rows)
+    return markdown_table(["", ""], rows)
 
 
 # --- what was measured ---------------------------------------------------------------------------------------------
@@ -287,8 +287,8 @@ def _sanity(results: Result, signature: str) -> dict[str, Any]:
     return {
         "confidence": results["confidence"],
         "command": results["command"],
-        "overall": _table(["pairs", "what they are", "count", *(row["name"] for row in rows)], overall),
-        "by_type": _table(["error", *map(_words, own)], by_type),
+        "overall": markdown_table(["pairs", "what they are", "count", *(row["name"] for row in rows)], overall),
+        "by_type": markdown_table(["error", *map(_words, own)], by_type),
     }
 
 
@@ -299,7 +299,7 @@ def _webnlg(results: Result) -> dict[str, Any]:
     cells = [[name] + [_interval(rows[i]) for rows in columns.values()] for i, name in enumerate(names)]
     return {
         **{name: results[name] for name in ("title", "outputs", "resamples", "command")},
-        "text": _table(["Kendall tau x 100", *columns], cells),
+        "text": markdown_table(["Kendall tau x 100", *columns], cells),
     }
 
 
@@ -327,10 +327,12 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay out rows as a Markdown table; what stands in a cell cannot end it."""
     from tabulate import tabulate
 
-    return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    return tabulate(cells, headers=headers, tablefmt="github", disable_numparse=True)
 
 
 # --- how it was trained --------------------------------------------------------------------------------------------
@@ -362,7 +364,7 @@ def stages_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
 def settings_table(stages: Sequence[Mapping[str, Any]]) -> str:
     """Lay out the settings that matter, a column a stage."""
     headers = ["setting", *(str(number) for number in range(1, len(stages) + 1))]
-    return _table(
+    return markdown_table(
         headers, [[key, *(str(stage["settings"].get(key, "")) for stage in stages)] for key in SETTINGS_SHOWN]
     )
 

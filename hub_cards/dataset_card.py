@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from bleurt_repro.hub_cards.cards import TEMPLATES, UNKNOWN, placeholder
+from bleurt_repro.hub_cards.cards import TEMPLATES, UNKNOWN, markdown_table, placeholder
 from bleurt_repro.hub_cards.contents import CARD
 
 # What the columns of the ratings datasets mean; a column that is not here is shown by name and type alone.
@@ -58,7 +58,6 @@ def draw_dataset_card(
         ValueError: if the folder has no card with the metadata of its files, as those commands write it.
     """
     from huggingface_hub import DatasetCard
-    from tabulate import tabulate
 
     from bleurt_repro.datasets_builders.synthetic.summary import SIZES
     from bleurt_repro.metric.files.records import read_records
@@ -88,11 +87,9 @@ def draw_dataset_card(
         template_path=str(TEMPLATES / "ratings_card.md"),
         title=title or name,
         address=repo_id or placeholder(name),
-        counts=tabulate(
-            rows, headers=["split", "records", "years", "language pairs"], tablefmt="github", disable_numparse=True
-        ),
+        counts=markdown_table(["split", "records", "years", "language pairs"], rows),
         files={file: file_hash(folder / file).hex() for file in files.values()},
-        columns=tabulate(_columns(data), headers=["column", "type", "what it is"], tablefmt="github"),
+        columns=markdown_table(["column", "type", "what it is"], _columns(data)),
         recipe=recipe and (f"`{recipe}`" if recipe.startswith("bleurt-repro ") else recipe),
         license=license,
         data_terms=data_terms,

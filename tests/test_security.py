@@ -135,7 +135,7 @@ def test_a_link_is_not_published(tmp_path):
     (tmp_path / "vocab.txt").symlink_to(tmp_path / "diary.txt")
     problems = check_files([File("vocab.txt", tmp_path / "vocab.txt")])
     assert problems == [
-        "vocab.txt is a link, and what it leads to may not be meant for others: put the file itself there"
+        "vocab.txt is a link, and its target may not be meant for others: put the file itself there"
     ]
 
 
