@@ -21,7 +21,7 @@ from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, Traini
 from transformers.trainer_callback import ExportableState
 
 from bleurt_repro.metric.files.writing import chosen_folder, naming_what_fails, write_text, written_folder
-from bleurt_repro.metric.loading.checksums import content_hash
+from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, content_hash
 from bleurt_repro.training.results import COLOURS, RESULTS, Result, plain, repeating_command
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def run_folder(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -
         yield
         return
     folder = Path(args.output_dir)
-    chosen_folder(folder, [str(model)], (LOCK_FILE, RESULTS, "checkpoint-*"), args.overwrite)
+    chosen_folder(folder, [str(model)], (LOCK_FILE, RESULTS, CHECKSUMS_FILE, "checkpoint-*"), args.overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
     try:
