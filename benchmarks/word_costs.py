@@ -214,7 +214,7 @@ def sha256(path: str) -> str:
 
 def rounded(value: float) -> float:
     """Round a figure for the file."""
-    return round(value, 1)
+    return round(float(value), 1)
 
 
 if __name__ == "__main__":
