@@ -30,6 +30,7 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda scores: sum(scores) / len(scores),
 }
+CLOSED = "this scorer was closed: open another one with BleurtScorer(...)"
 Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -135,6 +136,8 @@ class BleurtScorer:
 
     def scoring_signature(self, aggregate: str, calibrated: bool = False) -> str:
         """Return what scores of these options depend on, in one line."""
+        if not self.members:
+            raise ValueError(CLOSED)
         dtype = self._arithmetic(self.model.dtype)
         return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
 
@@ -353,7 +356,7 @@ class BleurtScorer:
             owners: for each item the index of its candidate, ascending.
         """
         if not self.members:
-            raise ValueError("this scorer was closed: open another one with BleurtScorer(...)")
+            raise ValueError(CLOSED)
         members, truncated, unknown, unread = self._member_scores(items, done, batch_size)
         combined = members[0] if self._ensemble is None else self._weights @ members
         own: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]

@@ -69,10 +69,12 @@ class ScoreCache:
 
     def add(self, results: Mapping[Item, Scored]) -> None:
         """Keep results, all of them or, if the process is killed, none."""
-        rows = [(pair_key(item), result.score, *map(int, result[1:])) for item, result in results.items()]
-        summed = [(*row, row_sum(*row)) for row in rows]
+        rows = []
+        for item, (score, *flags) in results.items():
+            key, numbers = pair_key(item), list(map(int, flags))
+            rows.append((key, score, *numbers, row_sum(key, score, *numbers)))
         with self._connected() as database, database:
-            database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)", summed)
+            database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
