@@ -43,8 +43,7 @@ from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, exp
 
 NAME = "bleurt-repro"
 # typer names these errors of its parser, or takes them from click, by its version.
-UsageError = typer.BadParameter.__mro__[1]
-ParserError = UsageError.__mro__[1]
+ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
@@ -506,10 +505,11 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except ParserError as error:
         _stop(error)
-    except (TypeError, ValueError, OSError, MemoryError) as error:
-        if os.environ.get("BLEURT_REPRO_DEBUG"):
+    except (TypeError, ValueError, OSError, MemoryError, RuntimeError) as error:
+        homeless = "home directory" in str(error)  # what pathlib raises for ~ where no HOME is set
+        if os.environ.get("BLEURT_REPRO_DEBUG") or (isinstance(error, RuntimeError) and not homeless):
             raise
-        _fail(str(error) or type(error).__name__)
+        _fail(f"{error} Set HOME, or BLEURT_REPRO_CACHE." if homeless else str(error) or type(error).__name__)
 
 
 @contextlib.contextmanager

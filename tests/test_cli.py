@@ -307,3 +307,13 @@ def test_tables_as_references_and_candidates_are_parsed(run, files, tiny_scorer,
     code, out, _ = run("score", "-r", "r.csv", "-c", "c.jsonl", "--checkpoint", tiny_scorer)
     assert code == 0
     assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_user_without_a_home(run, files, tiny_scorer, monkeypatch):
+    def homeless(_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.expanduser", homeless)
+    code, _, err = run("score", "-r", "r.txt", "-c", "c.txt", "--checkpoint", "~/checkpoint")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "Set HOME" in err
