@@ -1,6 +1,6 @@
-"""Start the demo: on a Space, in a test, or for `bleurt-repro demo`.
+"""Start the demo, on a Space, in a test, or for `bleurt-repro demo`, behind a gate.
 
-What the demo's server refuses unread: requests that are too large, and too many of them from one address.
+The gate refuses, unread, requests that are too large, and too many of them from one address.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Gate:
 
     Args:
         app: the application within.
-        clock: gives the time in seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, app: App, clock: Callable[[], float] = time.monotonic) -> None:

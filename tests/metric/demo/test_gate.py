@@ -26,7 +26,7 @@ async def echo_size(scope, receive, send):
 
 
 def ask(gate, pieces=(b"",), *, method="POST", client="10.0.0.1", **headers):
-    """Give status, headers and body of the answer to one request whose body comes in pieces."""
+    """Return status, headers and body of the answer to one request whose body comes in pieces."""
     waiting, sent = list(pieces), []
 
     async def receive():

@@ -1,4 +1,4 @@
-"""Starting the demo: what is missing or taken is said in one line."""
+"""Starting the demo: one line reports what is missing or taken."""
 
 from __future__ import annotations
 
