@@ -25,7 +25,7 @@ RECORDED = (
 class TeacherArguments(TrainingArguments):
     """The Trainer's arguments, with defaults for a small model on one machine."""
 
-    output_dir: str = field(metadata={"help": "Folder for the model; checkpoints of the run lie in it too."})
+    output_dir: str = field(metadata={"help": "Folder for the model and for the checkpoints of the run."})
     resume: bool = field(default=False, metadata={"help": "Continue from the last whole checkpoint in output_dir."})
     learning_rate: float = 3e-4
     warmup_steps: float = 0.06
@@ -124,7 +124,7 @@ def parse_pairs(words: Sequence[str], option: str) -> dict[str, str]:
     """Read `NAME=VALUE` words, such as the weights of sources.
 
     Raises:
-        ValueError: if a word is not of that form, or a name stands twice.
+        ValueError: if a word is not of that form, or a name occurs twice.
     """
     pairs: dict[str, str] = {}
     for word in words:

@@ -44,7 +44,7 @@ from bleurt_repro.training.teachers.common import (
 
 COLUMNS = ("source", "split", "label", "premise", "hypothesis")
 LABELS = ("entailment", "neutral", "contradiction")  # the order of MNLI
-# What two-label sources say of neutral and contradiction alike. There is no telling them apart afterwards.
+# What two-label sources call both neutral and contradiction, which cannot be told apart afterwards.
 UNSURE_LABEL = "not_entailment"
 
 Pair = dict[str, str]
@@ -90,8 +90,8 @@ class SplitPairs:
 def split_pairs(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> SplitPairs:
     """Hold pairs out by premise, and choose what to train on.
 
-    Sources with two labels are left out as a whole: of their pairs that do not entail it is unknown whether they
-    contradict, and their pairs that do entail, alone, would teach that such text always entails.
+    Sources with two labels are left out as a whole: whether their pairs that do not entail contradict is unknown, and
+    their pairs that do entail, alone, would teach that such text always entails.
 
     Raises:
         ValueError: for an unknown label or source, or if nothing remains to train on.

@@ -165,7 +165,7 @@ def open_tokenizer(
 ) -> MarianTokenizer:
     """Open the tokenizer of the run that is resumed, or make one from the text to train on.
 
-    Each text counts once, however often it stands there; short and long ones alike.
+    Each text counts once, however often it occurs.
     """
     if (folder / "vocab.json").is_file():
         return MarianTokenizer.from_pretrained(folder, local_files_only=True)
