@@ -141,3 +141,11 @@ def experiment_sanity(context: typer.Context) -> None:
     from bleurt_repro.training.experiments import sanity
 
     echo(sanity.draw_table(sanity.main(context.args)))
+
+
+@experiment_app.command("adversarial", cls=Command, context_settings=PASS_ON)
+def experiment_adversarial(context: typer.Context) -> None:
+    """Measure how easily metrics are fooled: turned meanings, random words, degenerate candidates (--help lists the options)."""
+    from bleurt_repro.training.experiments import adversarial
+
+    echo(adversarial.draw_table(adversarial.main(context.args)))

@@ -21,7 +21,7 @@ from bleurt_repro.training.experiments.adversarial import (
     measure,
     random_words,
     read_segments,
-    run,
+    run_adversarial,
     turned_meanings,
     turners,
 )
@@ -112,8 +112,8 @@ def test_the_experiment_from_a_file_to_its_table(tmp_path, tiny_scorer):
         str(path), str(tmp_path / "out"), [str(tiny_scorer)], ["chrf++"], most_references=4, random_words=3
     )
     assert make_candidates(read_segments(path), options) == make_candidates(read_segments(path), options)
-    results = run(options)
-    assert json.loads((tmp_path / "out" / "results.json").read_text()) == json.loads(json.dumps(results))
+    results = run_adversarial(options)
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == json.loads(json.dumps(results.to_json()))
     chrf = next(row for row in results["rows"] if row["kind"] == "baseline")
     assert {"magnitudes", "directions", "number", "empty", BEST_RANDOM} <= set(chrf["kinds"])
     assert chrf["kinds"]["magnitudes"]["n"] == 6
@@ -121,7 +121,7 @@ def test_the_experiment_from_a_file_to_its_table(tmp_path, tiny_scorer):
     assert chrf["kinds"]["magnitudes"]["above_output"]["share"] == 1
     table = (tmp_path / "out" / "table.md").read_text()
     assert "| magnitudes" in table and chrf["signature"] in table
-    assert "chrf++" in results["command"] and "--seed 0" in results["command"]
+    assert "--baselines chrf++" in results["command"] and results["seed"] == 0
     assert set(turners(())) & set(chrf["kinds"])
 
 
