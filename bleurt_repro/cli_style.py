@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,9 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what no run of bleurt-repro wrote.", rich_help_panel=OUTPUT)
 ]
 
+# The name of an option or command as it is shown.
+with_dashes = methodcaller("replace", "_", "-")
+
 # Access tokens of the Hub, which a server's answer or a file of settings may hold.
 TOKEN = re.compile(r"\bhf_[A-Za-z0-9_]{4,}")
 
@@ -62,19 +66,13 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *(f"$ {command}" for command in commands)])
 
 
-def with_dashes(name: str) -> str:
-    """Return the name of an option or command as it is shown."""
-    return name.replace("_", "-")
-
-
 class _NoTypeOfSwitches:
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options; the help of a switch, which takes no value, shows no type."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the command it is mixed into
-        for param in params:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, in which a switch, which takes no value, shows no type."""
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]  # of the command it is mixed into
             if getattr(param, "is_flag", False):
                 param.display_type_rich = lambda ctx: None
-        return params
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
 class Group(_NoTypeOfSwitches, TyperGroup):

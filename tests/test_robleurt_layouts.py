@@ -116,7 +116,9 @@ def test_training_records_the_layout_and_the_scorer_reads_it(encoders, tmp_path,
 
 def test_a_layout_of_no_name(encoders, tmp_path):
     with pytest.raises(ValueError, match="layout must be one of bleurt, robleurt-src"):
-        finetune(["--model", str(encoders["roberta"]), "--train_file", "x.jsonl", "--output_dir", "o", "--layout", "src"])
+        finetune(
+            ["--model", str(encoders["roberta"]), "--train_file", "x.jsonl", "--output_dir", "o", "--layout", "src"]
+        )
 
 
 @pytest.fixture(scope="module")

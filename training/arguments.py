@@ -223,7 +223,7 @@ def _program() -> str | None:
     try:
         from typer._click.globals import get_current_context
     except ImportError:  # typer before it had a copy of click
-        from click import get_current_context  # type: ignore[no-redef,assignment]
+        from click import get_current_context  # type: ignore[no-redef]
     context = get_current_context(silent=True)
     return context.command_path if context else None
 

@@ -234,7 +234,7 @@ def denoise_file(
     rows = rating_records(ratings)
     metrics = _metrics(rows, checkpoints, score_files, device)
     vectors = [metric.vectors[0] for metric in metrics]
-    done = denoise(rows, vectors, share=share, method=method, years=years, within=within)
+    done = denoise(rows, np.array(vectors), share=share, method=method, years=years, within=within)
     record = Result(
         kind="denoise",
         command=_command(ratings, checkpoints, score_files, settings),

@@ -119,7 +119,8 @@ def validation_measures(ratings: RatingArguments) -> Callable[[EvalPrediction], 
         else:
             clip = RANKING_RANGE if ratings.ranking_clip else None
             parts = [torch.as_tensor(values).split(RANKED_TOGETHER) for values in (scores, targets)]
-            loss = float(np.mean([ranking_loss(*part, clip).item() for part in zip(*parts, strict=True)]))
+            losses = [ranking_loss(some, targeted, clip).item() for some, targeted in zip(*parts, strict=True)]
+            loss = float(np.mean(losses))
         if np.ptp(scores) == 0:  # a model may be so at the start: no agreement, but no reason to end the run
             return {"loss": loss, "kendall_tau": 0.0, "pearson_r": 0.0}
         return {"loss": loss, "kendall_tau": kendall_tau(scores, targets), "pearson_r": pearson_r(scores, targets)}

@@ -153,7 +153,8 @@ def _judge(
         if not (pretrained / RESULTS).is_file():
             own = copy.copy(arguments)  # `replace` would take the batch of a process for that of all
             own.output_dir, own.resume = str(pretrained), True
-            pretrain(replace(pairs, **{f"gamma_{group}": value for group, value in gammas.items()}), own)
+            weights: dict[str, Any] = {f"gamma_{group}": value for group, value in gammas.items()}
+            pretrain(replace(pairs, **weights), own)
         settings = {**grid.finetune, "model": str(pretrained), "output_dir": str(tuned), "resume": True}
         ratings, own = load_config((RatingArguments, FinetuningArguments), settings.pop("config", None), settings)
         best = finetune(ratings, own)["best"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -30,10 +30,9 @@ MOST_RESAMPLES = 1_000_000
 class Scores(Protocol):
     """What a comparison needs of a scorer: `BleurtScorer` and anything with its `compute`."""
 
-    def compute(
-        self, *, references: Any, candidates: Sequence[str], sources: Sequence[str] | None = None, **options: Any
-    ) -> ScoringResult:
-        """Score each candidate."""
+    @property
+    def compute(self) -> Callable[..., ScoringResult]:
+        """Score each candidate, by `references=`, `candidates=` and, where they are read, `sources=`."""
         ...
 
 

@@ -192,9 +192,9 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
     for kind, turn in turners(names).items():
         found = 0
         for i in order:
-            text = turn(segments[i].reference, random)
-            if text and text != segments[i].reference:
-                made.add(segments[i].reference, kind, text)
+            turned = turn(segments[i].reference, random)
+            if turned and turned != segments[i].reference:
+                made.add(segments[i].reference, kind, turned)
                 found += 1
             if found == options.most_of_a_kind:
                 break
@@ -257,7 +257,7 @@ def random_words(text: str, pool: Sequence[str], number: int, random: Random) ->
         return []
     made = []
     for _ in range(number):
-        place, new = places[random.integers(len(places))], pool[random.integers(len(pool))]
+        place, new = places[random.integers(len(places))], pool[int(random.integers(len(pool)))]
         if new.lower() != place.group().lower():
             new = new.capitalize() if place.group()[:1].isupper() else new
             made.append(text[: place.start()] + new + text[place.end() :])

@@ -70,7 +70,7 @@ class FineTuning:
 
     def _cell(
         self, name: str, start: str, files: tuple[Path, Path], texts: Texts, seed: int, more: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, Any]:
         inputs = [self._start(start), self._settings(files, seed), *([_as_words(more)] if more else [])]
         folder = self.folder / MODELS / f"{self.cells.path(name, inputs).stem}-seed{seed}"
 
@@ -89,7 +89,7 @@ class FineTuning:
 
     def _train(
         self, start: str, files: tuple[Path, Path], seed: int, folder: Path, more: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, Any]:
         from bleurt_repro.training.arguments import load_config
         from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
         from bleurt_repro.training.results import RESULTS, Result
