@@ -152,11 +152,12 @@ def data_anchors(
     output: Annotated[str, typer.Option(help="JSONL file to write: the ratings, then the anchors.")],
     share: Annotated[float, typer.Option(help="Anchors made, in parts of the number of ratings.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Of what is taken and how it is damaged.")] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Add pairs whose rating is plain: identical, empty, unrelated, shuffled, cut, with an altered number or name."""
     from bleurt_repro.datasets_builders.contrasts.anchors import anchor_file
 
-    _print_counts(anchor_file(ratings, output, share, seed))
+    _print_counts(anchor_file(ratings, output, share, seed, overwrite))
 
 
 @data_app.command(
@@ -180,11 +181,13 @@ def data_contrasts(
     leave_out: Annotated[
         list[str] | None, typer.Option(help="Beginning of the name of a source to pass over; repeatable.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make pairs of the same meaning in other words, and near copies of another meaning, from parallel text."""
     from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import contrast_file
 
-    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, leave_out or ()))
+    named = leave_out or ()
+    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, named, overwrite))
 
 
 @data_app.command(
@@ -199,12 +202,14 @@ def data_roles(
     output: Annotated[str, typer.Option(help="JSONL file to write.")],
     pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make English sentences with two roles, each with a paraphrase and a copy whose roles are exchanged."""
-    from bleurt_repro.datasets_builders.contrasts import write_contrasts
+    from bleurt_repro.datasets_builders.contrasts import chosen_contrasts, write_contrasts
     from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs
 
-    _print_counts(write_contrasts(output, make_role_pairs(pairs, seed)))
+    place = chosen_contrasts(output, overwrite=overwrite)
+    _print_counts(write_contrasts(place, make_role_pairs(pairs, seed)))
 
 
 @data_app.command(
@@ -219,12 +224,14 @@ def data_opposites(
     output: Annotated[str, typer.Option(help="JSONL file to write.")],
     pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make English sentences, each with a paraphrase and a sentence that says the opposite."""
-    from bleurt_repro.datasets_builders.contrasts import write_contrasts
+    from bleurt_repro.datasets_builders.contrasts import chosen_contrasts, write_contrasts
     from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs
 
-    _print_counts(write_contrasts(output, make_opposite_pairs(pairs, seed)))
+    place = chosen_contrasts(output, overwrite=overwrite)
+    _print_counts(write_contrasts(place, make_opposite_pairs(pairs, seed)))
 
 
 def _print_counts(counts: dict[str, int]) -> None:
@@ -310,6 +317,7 @@ def data_denoise(
     within: Annotated[str, typer.Option(help="Where ranks are counted, and the share: dataset or year.")] = "dataset",
     year: Annotated[list[int] | None, typer.Option(help="Where to look for noise; default: all. Repeatable.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find noisy ratings by how far several metrics disagree on their ranks; remove or re-score them (RoBLEURT)."""
     from bleurt_repro.training.denoise import denoise_file
@@ -324,6 +332,7 @@ def data_denoise(
         years=year or [],
         within=within,
         device=device,
+        overwrite=overwrite,
     )
     for name, counts in done.by_year.items():
         found = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())

@@ -317,3 +317,57 @@ def test_a_user_without_a_home(run, files, tiny_scorer, monkeypatch):
     code, _, err = run("score", "-r", "r.txt", "-c", "c.txt", "--checkpoint", "~/checkpoint")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "Set HOME" in err
+
+
+RATING = {"year": 2018, "reference": "6 dogs ran home today", "candidate": "6 dogs went home", "score": 0.5}
+
+
+@pytest.fixture
+def made_data(files, tiny_scorer):
+    """The `data` commands that write one file, with small inputs."""
+    rows = [{**RATING, "reference": f"{i} dogs ran home today", "score": float(i % 5)} for i in range(20)]
+    (files / "ratings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (files / "judge.txt").write_text("".join(f"{i}\n" for i in range(20)))
+    sentences = ("He found 3 old keys.\tLes clés.", "He did find 3 old keys.\tLes clés.", "It rains.\tIl pleut.")
+    (files / "en-fr.tsv").write_text("".join(f"tatoeba\ttrain\t{line}\n" for line in sentences))
+    return {
+        "anchors": ["--ratings", "ratings.jsonl"],
+        "contrasts": ["--parallel", "en-fr.tsv", "--pairs", "20"],
+        "roles": ["--pairs", "10"],
+        "opposites": ["--pairs", "10"],
+        "denoise": ["--ratings", "ratings.jsonl", "--checkpoint", tiny_scorer, "--scores", "judge=judge.txt"],
+    }
+
+
+@pytest.mark.parametrize("command", ["anchors", "contrasts", "roles", "opposites", "denoise"])
+def test_data_commands_write_over_their_own_files_alone(run, files, made_data, command):
+    words = ("data", command, *made_data[command], "--output", "out.jsonl")
+    (files / "out.jsonl").write_text(json.dumps(RATING) + "\n")
+    code, _, err = run(*words)
+    assert code == 2 and "the output out.jsonl exists and bleurt-repro did not write it" in err
+    assert json.loads((files / "out.jsonl").read_text()) == RATING
+    assert run(*words, "--overwrite")[0] == 0
+    assert json.loads((files / "out.jsonl").read_text().splitlines()[-1]) != RATING
+    assert run(*words)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["anchors", "denoise"])
+def test_data_commands_keep_their_inputs(run, files, made_data, command):
+    before = (files / "ratings.jsonl").read_bytes()
+    code, _, err = run("data", command, *made_data[command], "--output", "ratings.jsonl", "--overwrite")
+    assert code == 2 and "the output ratings.jsonl is the input ratings.jsonl" in err
+    assert (files / "ratings.jsonl").read_bytes() == before
+
+
+def test_contrasts_keep_their_inputs(run, files, made_data):
+    before = (files / "en-fr.tsv").read_bytes()
+    code, _, err = run("data", "contrasts", *made_data["contrasts"], "--output", "en-fr.tsv", "--overwrite")
+    assert code == 2 and "the output en-fr.tsv is the input en-fr.tsv" in err
+    assert (files / "en-fr.tsv").read_bytes() == before
+
+
+def test_denoise_keeps_a_record_of_others(run, files, made_data):
+    (files / "out.jsonl.json").write_text("[]")
+    code, _, err = run("data", "denoise", *made_data["denoise"], "--output", "out.jsonl")
+    assert code == 2 and "the output out.jsonl.json exists" in err
+    assert (files / "out.jsonl.json").read_text() == "[]" and not (files / "out.jsonl").exists()

@@ -14,6 +14,7 @@ here it is the mean of their standardised scores.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ PAPER_SHARE = 237 / 247  # RoBLEURT, section 4.3
 SHARE = 0.2  # where the paper's metrics are not available
 # The metrics from outside that the paper uses, by the name of their scores.
 PAPER_METRICS = ("comet", "bleurt")
+# How the last line of the ratings that an earlier run wrote looks, and how their record begins.
+OUR_ROWS = re.compile(rb'\{.*"rank_variance": [^,]+, "noisy": (true|false)')
+OUR_RECORD = re.compile(rb'\{\s*"kind": "denoise"')
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,7 @@ def denoise_file(
     years: Sequence[int] = (),
     within: str = WHOLE,
     device: str | None = None,
+    overwrite: bool = False,
 ) -> Denoised:
     """Score a file of ratings with several metrics, denoise it, and write JSON lines and a record beside them.
 
@@ -216,18 +221,22 @@ def denoise_file(
         share: as in `denoise`; by default that of `default_share` of the names in `score_files`.
         method, years, within: as in `denoise`.
         device: where to score.
+        overwrite: replace files that no run of the library wrote, too.
 
     Raises:
-        ValueError: if there are fewer than two metrics, or as `denoise`.
+        ValueError: if there are fewer than two metrics, an output is an input or a file of others, or as `denoise`.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import write_json_lines
+    from bleurt_repro.metric.files.writing import chosen_output, write_json_lines
     from bleurt_repro.training.results import Result, fingerprint
 
     if len(checkpoints) + len(score_files) < 2:
         raise ValueError("denoising takes at least two metrics: name more --checkpoint or --scores")
     if Path(output).suffix != ".jsonl":
         raise ValueError(f"the output must be a .jsonl file, found {output}")
+    inputs = [str(ratings), *(item.partition("=")[2] for item in score_files)]
+    place = chosen_output(str(output), inputs, OUR_ROWS, overwrite)
+    record_place = chosen_output(f"{output}.json", inputs, OUR_RECORD, overwrite)
     if share is None:
         share = default_share([item.partition("=")[0] for item in score_files])
     settings = {"share": share, "method": method, "years": list(years), "within": within}
@@ -242,9 +251,9 @@ def denoise_file(
         data=fingerprint([ratings])[0],
         figures={**settings, "counts": done.counts, "by_year": done.by_year},
     )
-    Path(output).parent.mkdir(parents=True, exist_ok=True)
-    write_json_lines(Path(output), done.rows)
-    record.write(f"{output}.json")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_json_lines(place, done.rows)
+    record.write(record_place)
     return done
 
 

@@ -19,6 +19,7 @@ standardised ratings. Anchors take quantiles of the ratings that they join, so t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,6 +29,9 @@ import numpy as np
 
 Random = np.random.Generator
 Contrast = dict[str, Any]
+
+# How the last line of a file of contrasts or anchors looks.
+OURS = re.compile(rb'\{.*"system": "(contrast|anchor): ')
 
 # A copy, another wording of the same meaning, and a sentence of another subject.
 COPY, SAME, UNRELATED = 1.0, 0.8, -1.4
@@ -50,6 +54,23 @@ def contrast(reference: str, candidate: str, score: float, kind: str) -> Contras
         kind: what was done to the candidate, such as "number"; it becomes the system "contrast: number".
     """
     return {"reference": reference, "candidate": candidate, "score": round(score, 4), "system": f"contrast: {kind}"}
+
+
+def chosen_contrasts(output: str | Path, inputs: Iterable[str | Path | None] = (), overwrite: bool = False) -> Path:
+    """Check the file to write rows to, and return it.
+
+    Args:
+        output: file to write.
+        inputs: files that are read.
+        overwrite: replace a file that holds no contrasts, too.
+
+    Raises:
+        ValueError: if the output is one of the inputs, a folder, or a file that no run of the library wrote.
+    """
+    from bleurt_repro.metric.files.writing import chosen_output
+
+    read = [None if path is None else str(path) for path in inputs]
+    return chosen_output(str(output), read, OURS, overwrite, last_line=True)
 
 
 def write_contrasts(

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.datasets_builders.contrasts import Random, rated_well, write_contrasts
+from bleurt_repro.datasets_builders.contrasts import Random, chosen_contrasts, rated_well, write_contrasts
 from bleurt_repro.datasets_builders.contrasts.alterations import change_name, change_negation, change_number, names_in
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 
@@ -57,7 +57,7 @@ def make_anchors(
 
 
 def anchor_file(
-    ratings: str | Path, output: str | Path, share: float = DEFAULT_SHARE, seed: int = 0
+    ratings: str | Path, output: str | Path, share: float = DEFAULT_SHARE, seed: int = 0, overwrite: bool = False
 ) -> dict[str, int]:
     """Write ratings with anchors after them, as JSON lines.
 
@@ -66,18 +66,20 @@ def anchor_file(
         output: file to write.
         share: of `make_anchors`.
         seed: of `make_anchors`.
+        overwrite: of `chosen_contrasts`.
 
     Returns:
         how many ratings, and anchors of each kind, were written.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the ratings are malformed (file and line are named), or what `make_anchors` says.
+        ValueError: if the ratings are malformed (file and line are named), or what `chosen_contrasts` and `make_anchors` say.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
+    place = chosen_contrasts(output, [ratings], overwrite)
     rows = rating_records(ratings)
-    return write_contrasts(output, make_anchors(rows, share, seed), rows)
+    return write_contrasts(place, make_anchors(rows, share, seed), rows)
 
 
 class _Maker:

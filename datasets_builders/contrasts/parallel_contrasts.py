@@ -27,6 +27,7 @@ from bleurt_repro.datasets_builders.contrasts import (
     UNRELATED,
     Contrast,
     Random,
+    chosen_contrasts,
     contrast,
     draw,
     rated_well,
@@ -120,6 +121,7 @@ def contrast_file(
     reordered: float = REORDERED_SHARE,
     mirrored: float = MIRRORED_SHARE,
     leave_out: Sequence[str] = (),
+    overwrite: bool = False,
 ) -> dict[str, int]:
     """Make synthetic contrast data from files and write it as JSON lines.
 
@@ -131,20 +133,22 @@ def contrast_file(
         ratings: file of ratings, as `rating_records` reads it, whose best candidates join in.
         seed, reordered, mirrored: of `make_contrasts`.
         leave_out: of `read_sentences`.
+        overwrite: of `chosen_contrasts`.
 
     Returns:
         how many pairs of each kind were written.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a file is malformed (file and line are named), or what `make_contrasts` says.
+        ValueError: if a file is malformed (file and line are named), or what `chosen_contrasts` and `make_contrasts` say.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
+    place = chosen_contrasts(output, [*parallel, ratings], overwrite)
     sentences = [pair for i, path in enumerate(parallel) for pair in read_sentences(path, f"{i}:", leave_out)]
     good = rated_well(rating_records(ratings)) if ratings is not None else []
     rated = [(row["reference"], row["candidate"], row["score"]) for row in good]
-    return write_contrasts(output, make_contrasts(sentences, pairs, rated, seed, reordered, mirrored))
+    return write_contrasts(place, make_contrasts(sentences, pairs, rated, seed, reordered, mirrored))
 
 
 def read_sentences(path: str | Path, language: str, leave_out: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -27,6 +27,8 @@ from typing import Any
 ROOM = 2**20
 # Bytes at the beginning of a file by which it is recognised as an output of the library.
 HEAD = 4096
+# Bytes at the end of a file in which its last line is looked for.
+LONGEST_LINE = 2**20
 # Folders in which names stand for what a process has open, not for files of their own.
 OPEN_FILES = ("/proc/", "/dev/fd/")
 
@@ -74,7 +76,12 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         written_whole(path) as unfinished,
         unfinished.open("a" if unfinished == path else "x", encoding="utf-8", newline="\n") as file,
     ):
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        file.writelines(json_lines(rows))
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each row as a line of JSON."""
+    return (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -245,7 +252,14 @@ def is_stream(path: Path) -> bool:
     return os.path.exists(found)
 
 
-def chosen_output(path: str, inputs: Iterable[str | None], ours: re.Pattern[bytes], overwrite: bool = False) -> Path:
+def chosen_output(
+    path: str,
+    inputs: Iterable[str | None],
+    ours: re.Pattern[bytes],
+    overwrite: bool = False,
+    *,
+    last_line: bool = False,
+) -> Path:
     """Check a file that a user asks to be written, and return where to write: a link is followed.
 
     Args:
@@ -253,6 +267,7 @@ def chosen_output(path: str, inputs: Iterable[str | None], ours: re.Pattern[byte
         inputs: the files that are read; None stands for none, "-" for standard input.
         ours: how a file begins that an earlier run wrote.
         overwrite: replace a file of any other content, too.
+        last_line: look at the file's last line instead: the first ones may be an input's.
 
     Raises:
         ValueError: if the output is one of the inputs, a folder, or a file that no run of the library wrote.
@@ -265,8 +280,11 @@ def chosen_output(path: str, inputs: Iterable[str | None], ours: re.Pattern[byte
         raise ValueError(f"the output {path} is a folder: name a file")
     if output.is_file() and not overwrite:
         with output.open("rb") as file:
-            head = file.read(HEAD)
-        if head and not ours.match(head):
+            seen = file.read(HEAD)
+            if last_line:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LONGEST_LINE))
+                seen = file.read().rstrip(b"\r\n").rpartition(b"\n")[2] or seen
+        if seen and not ours.match(seen):
             raise ValueError(
                 f"the output {path} exists and bleurt-repro did not write it: name another file, or add --overwrite"
             )

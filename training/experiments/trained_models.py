@@ -5,7 +5,6 @@ A fine-tuned model and its scores are one cell; a pre-trained model is a folder.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,12 +134,12 @@ def starts(options: ModelOptions) -> list[tuple[str, str]]:
 
 def write_ratings(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
     """Write ratings as JSON lines, unless the file holds them already."""
-    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.metric.files.writing import json_lines, write_json_lines
 
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)
+    # `datasets` would read and tokenise a file again that was written again
+    if not path.is_file() or path.read_text(encoding="utf-8") != "".join(json_lines(records)):
+        write_json_lines(path, records)
     return path
 
 
