@@ -7,9 +7,11 @@ runs short, they are halved until they fit.
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from bleurt_repro.metric.forward.encoding import Encoded, PairEncoder
@@ -64,6 +66,7 @@ class ModelForward:
         self._padding_id, self._content, self._backend = padding_id, content, backend
         self._packed: PackedForward | None = None
         self._graph: Forward | None = None
+        self._process = os.getpid()
 
     def __call__(self) -> Forward:
         """Return the function that scores a batch of inputs; (pairs,) float32."""
@@ -78,7 +81,8 @@ class ModelForward:
     def _onnx(self) -> Forward:
         from bleurt_repro.metric.forward.onnx import OnnxForward, exported
 
-        if self._graph is None:
+        if self._graph is None or self._process != os.getpid():  # a graph's threads do not survive a fork
+            self._process = os.getpid()
             self._graph = OnnxForward(exported(self.model, self._content, self._backend))
         return self._graph
 
@@ -106,6 +110,7 @@ class PairScorer:
     @classmethod
     def of(cls, checkpoint: Checkpoint, computing: Computing, cache: ScoreCache | None = None) -> PairScorer:
         """Make the scorer of an opened checkpoint, whose model goes to the device that is asked for."""
+        _survive_forks()
         model = checkpoint.model.to(computing.device)  # type: ignore[arg-type]  # its decorator hides the signature
         forward = ModelForward(model, checkpoint.tokenizer.pad_token_id, checkpoint.content, computing.backend)
         return cls(PairEncoder(checkpoint.tokenizer, checkpoint.layout), forward, computing.batch_tokens, cache)
@@ -213,6 +218,18 @@ class PairScorer:
         rest = [i for batch in reversed(waiting) for i in batch]  # the longest first
         batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self.batch_tokens, batch_size)
         return [[rest[place] for place in batch] for batch in batches][::-1]
+
+
+@cache
+def _survive_forks() -> None:
+    """Let forked processes, such as those of `datasets.map(num_proc=2)`, compute in one thread.
+
+    OpenMP's threads do not survive a fork: a process that asked for several would wait for them forever.
+    """
+    import torch
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def _no_number(item: Item, score: float) -> str:
