@@ -13,9 +13,10 @@ from types import SimpleNamespace
 import pyarrow
 import pyarrow.parquet
 import pytest
+import typer
 
 from bleurt_repro import BleurtScorer, __version__
-from bleurt_repro.cli import main
+from bleurt_repro.cli import app, main
 from bleurt_repro.cli_style import spread
 from bleurt_repro.score_files import main as official_main
 
@@ -205,6 +206,8 @@ def test_underscores_are_accepted_and_not_shown(run, files, tiny_scorer, monkeyp
     assert "--batch-tokens" in (shown := run("score", "--help")[1]) and "--batch_tokens" not in shown
 
 
+APP = typer.main.get_command(app)
+GROUPS = {(): APP, **{(name,): command for name, command in APP.commands.items() if hasattr(command, "commands")}}
 COMMANDS = [
     "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
     "data wmt", "data relative-ranks", "data webnlg", "data ratings", "data anchors", "data contrasts", "data roles",
@@ -222,10 +225,25 @@ def test_help_has_two_examples_the_programs_name_and_no_type_of_switches(run, mo
     assert "<bool>" not in out and "BOOLEAN" not in out
 
 
-@pytest.mark.parametrize("command", ["finetune", "pretrain", "experiment sanity", "experiment wmt"])
-def test_help_of_commands_with_settings_has_the_programs_name(run, command):
+SETTINGS = ["finetune", "pretrain", *(f"experiment {name}" for name in (
+    "agreement", "wmt", "drift", "webnlg", "ablation", "robleurt", "sanity", "adversarial",
+))]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SETTINGS)
+def test_help_of_commands_with_settings_has_the_programs_name_and_two_examples(run, command):
     code, out, _ = run(*command.split(), "--help")
     assert code == 0 and out.startswith(f"usage: bleurt-repro {command} [--config FILE]")
+    assert len([line for line in out.splitlines() if line.startswith(f"    bleurt-repro {command} ")]) >= 2
+    assert "--output TEXT" in out
+    assert not [word for word in out.split() if word.startswith("--") and "_" in word]
+
+
+def test_all_commands_are_tested(run):
+    named = {(*prefix, name) for prefix, group in GROUPS.items() for name in group.commands} - {
+        (p[0],) for p in GROUPS if p
+    }
+    assert {" ".join(words) for words in named} == {*COMMANDS, *SETTINGS}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Read a script's settings: dataclasses of defaults, a YAML file over them, `--key value` options over both.
 
-    parse_config((DataArguments, TrainingArguments), ["--config", "mini.yaml", "--learning_rate", "3e-5"])
+    parse_config((DataArguments, TrainingArguments), ["--config", "mini.yaml", "--learning-rate", "3e-5"])
 
 A key that no dataclass has is an error, wherever it stands; so is a key given twice in a file.
 """
@@ -22,12 +22,30 @@ from transformers import HfArgumentParser
 
 from bleurt_repro.metric.files.yaml_files import read_plain_yaml
 
-# Options of the Trainer that `--help` shows; `--help-all` shows all.
+# Options of all training runs that `--help` shows; `--help-all` shows all. Where the Trainer's own text is missing, long or
+# not what happens here, this one is shown.
 COMMON = {
-    "help", "help_all", "config", "output_dir", "resume", "learning_rate", "num_train_epochs", "max_steps", "eval_steps",
-    "save_steps", "global_batch_size", "per_device_train_batch_size", "seed", "bf16", "early_stopping", "layer_decay",
-    "push_to_hub", "hub_model_id", "report_to", "warmup_steps",
-}  # fmt: skip
+    "help": None,
+    "help_all": None,
+    "config": None,
+    "output_dir": None,
+    "overwrite": None,
+    "resume": None,
+    "learning_rate": "Of the optimizer, AdamW.",
+    "max_steps": "Steps of training; -1: as num_train_epochs says.",
+    "num_train_epochs": "Passes over the training data, if max_steps is -1.",
+    "global_batch_size": None,
+    "per_device_train_batch_size": "Examples a process takes at once; lower it if memory runs out.",
+    "eval_steps": "Steps between two validations; save_steps must be a multiple of it.",
+    "save_steps": "Steps between two checkpoints to resume from.",
+    "early_stopping": None,
+    "seed": "Of the order of the data, of dropout and of new weights.",
+    "bf16": "Compute in bfloat16: faster on recent GPUs.",
+    "push_to_hub": "Publish the result on the Hub; needs hub_model_id.",
+    "hub_model_id": "Where to publish it: ORG/NAME.",
+}
+# Options of single scripts that few people use.
+RARE = {"metric_for_best_model", "greater_is_better", "export_dtype", "ranking_clip"}
 
 
 class _Parser(HfArgumentParser):
@@ -41,11 +59,15 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
     """Keeps the line breaks of the description, and shows the defaults and one spelling of each option."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return action.help if action.default is None else super()._get_help_string(action)
+        if action.required:
+            return f"{action.help} (required)"
+        return action.help if action.default in (None, []) else super()._get_help_string(action)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
-        shown, every = [name for name in action.option_strings if "_" not in name], action.option_strings
-        action.option_strings = shown[:1] if "--output" in shown else shown
+        shown = [name for name in action.option_strings if "_" not in name]
+        if action.const is True and action.nargs == "?":  # a switch, which may but need not have a value
+            return f"{shown[0]}, --no-{shown[0][2:]}" if action.default is True else shown[0]
+        every, action.option_strings = action.option_strings, shown[:1] if "--output" in shown else shown
         text = super()._format_action_invocation(action)
         action.option_strings = every
         return text
@@ -212,6 +234,7 @@ def _build_parser(dataclass_types: Sequence[type]) -> _Parser:
     )
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings; options override it.")
     parser.add_argument("--help-all", action="help", help="Show all options, those of the Trainer too.")
+    _describe(parser, dataclass_types)
     if folder := parser._option_string_actions.get("--output_dir"):
         parser._option_string_actions["--output"] = folder  # as the other commands name it
         folder.option_strings = ["--output", *folder.option_strings]
@@ -228,11 +251,28 @@ def _program() -> str | None:
     return context.command_path if context else None
 
 
-def _keep_common_help(parser: argparse.ArgumentParser, dataclass_types: Sequence[type]) -> None:
-    """Hide the options that few people use: those of the Trainer that it shares with all models, but for `COMMON`."""
-    own = {name for kind in dataclass_types for name in vars(kind).get("__annotations__", {})}
+def _describe(parser: argparse.ArgumentParser, dataclass_types: Sequence[type]) -> None:
+    """Name what each option takes, and describe those that their dataclass does not, by `COMMON`."""
+    own = _own_fields(dataclass_types)
     for action in parser._actions:
-        if action.dest not in own | COMMON:
+        if action.nargs == 0 and action.option_strings[0].startswith("--no_"):
+            action.help = argparse.SUPPRESS  # it is shown beside the switch that it turns off
+        elif action.dest not in own or not action.help:
+            action.help = COMMON.get(action.dest) or action.help
+        if action.nargs != 0 and not action.choices and not action.metavar:
+            action.metavar = {int: "INTEGER", float: "FLOAT"}.get(cast("Any", action.type), "TEXT")
+
+
+def _own_fields(dataclass_types: Sequence[type]) -> set[str]:
+    """Return the fields that the dataclasses define themselves, without those of their parents."""
+    return {name for kind in dataclass_types for name in vars(kind).get("__annotations__", {})}
+
+
+def _keep_common_help(parser: argparse.ArgumentParser, dataclass_types: Sequence[type]) -> None:
+    """Hide the options that few people use: `RARE`, and those of the Trainer but for `COMMON`."""
+    own = _own_fields(dataclass_types)
+    for action in parser._actions:
+        if action.dest not in (own | set(COMMON)) - RARE:
             action.help = argparse.SUPPRESS
 
 

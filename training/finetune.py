@@ -1,8 +1,8 @@
 """Fine-tune a scorer on human ratings (BLEURT, sections 3 and B.1).
 
-    bleurt-repro finetune --model MODEL --train_file train.jsonl --validation_file validation.jsonl --output_dir OUT
-    bleurt-repro finetune --config finetune_mini --model MODEL --train_file ratings.csv --output_dir OUT [--resume]
-    torchrun --nproc_per_node 8 -m bleurt_repro.training.finetune --config finetune_large ...
+    bleurt-repro finetune --model MODEL --train-file train.jsonl --validation-file validation.jsonl --output OUT
+    bleurt-repro finetune --config finetune_mini --model MODEL --train-file ratings.csv --output OUT [--resume]
+    torchrun --nproc-per-node 8 -m bleurt_repro.training.finetune --config finetune_large ...
 
 MODEL is a bare encoder, a pre-trained BLEURT, a converted official checkpoint or any scorer: a folder, a Hub id or an
 embedded name. OUT becomes a checkpoint that `BleurtScorer(OUT)` opens, with results.json and curves.png beside it.
@@ -51,6 +51,8 @@ RANKED_TOGETHER = 128
 @dataclass
 class RatingArguments:
     """What is trained, on which ratings."""
+
+    _argument_group_name: ClassVar[str] = "model and ratings"  # in --help
 
     model: str = field(metadata={"help": "Encoder, pre-trained BLEURT or scorer: folder, Hub id or embedded name."})
     train_file: str = field(metadata={"help": "Ratings to train on: JSONL, CSV, TSV or Parquet."})
@@ -309,7 +311,7 @@ def _split(rows: Dataset, ratings: RatingArguments, seed: int) -> dict[str, Data
     if len(rows) < least:
         raise ValueError(
             f"{ratings.train_file} has {len(rows)} rating(s), too few to set any apart for validation: at least {least} "
-            f"are needed with validation_ratio {ratings.validation_ratio:g}, or a --validation_file"
+            f"are needed with validation_ratio {ratings.validation_ratio:g}, or a --validation-file"
         )
     train, validation = split_without_overlap(cast("Any", rows), ratings.validation_ratio, seed)
     return {"train": rows.select(train), "validation": rows.select(validation)}
@@ -322,7 +324,7 @@ def _check_ratings(name: str, side: Dataset, ratings: RatingArguments, layout: L
     if len(side) < 2 or _scores(side).min() == _scores(side).max():
         raise ValueError(
             f"the {name} ratings ({len(side)} of {file}) must be at least two with different scores: from equal ones "
-            "nothing can be learnt or chosen; give more ratings, or set another part apart with --validation_ratio"
+            "nothing can be learnt or chosen; give more ratings, or set another part apart with --validation-ratio"
         )
 
 

@@ -1,6 +1,6 @@
 """Search the weights of the groups of signals, on validation ratings alone (BLEURT, section 4.3).
 
-    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT
+    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output OUT
 
 grid.yaml names the weights to try, and the ratings and settings of the fine-tuning that judges them:
 
@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bleurt_repro.metric.files.yaml_files import read_plain_yaml
 from bleurt_repro.training.arguments import load_config
@@ -42,6 +42,8 @@ Weights = dict[str, float]
 @dataclass
 class GridArguments:
     """Whether the weights of the groups are searched."""
+
+    _argument_group_name: ClassVar[str] = "grid search"  # in --help
 
     grid: str | None = field(default=None, metadata={"help": "YAML file of weights to search (see gamma_grid.py)."})
 

@@ -1,9 +1,9 @@
 """Pre-train an encoder on synthetic pairs and their signals (BLEURT, sections 4 and B.1).
 
-    bleurt-repro pretrain --model ENCODER --pairs FOLDER --output_dir OUT
-    bleurt-repro pretrain --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT [--resume]
-    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output_dir OUT
-    torchrun --nproc_per_node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
+    bleurt-repro pretrain --model ENCODER --pairs FOLDER --output OUT
+    bleurt-repro pretrain --config pretrain_mini --model ENCODER --pairs FOLDER --output OUT [--resume]
+    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output OUT
+    torchrun --nproc-per-node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
 
 ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made, or several such
 folders of the same signals. OUT becomes the checkpoint that `bleurt-repro finetune --model OUT` starts from, with
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 @dataclass
 class PairArguments:
     """What is trained, on which pairs."""
+
+    _argument_group_name: ClassVar[str] = "model and pairs"  # in --help
 
     model: str = field(metadata={"help": "Encoder: folder or Hub id."})
     pairs: list[str] = field(metadata={"help": "Synthetic pairs: folders that `bleurt-repro data synthetic` made."})

@@ -46,6 +46,8 @@ class RunArguments(TrainingArguments):
         ValueError: for settings by which no step would be made, or that need a package that is not installed.
     """
 
+    _argument_group_name: ClassVar[str] = "training"  # in --help
+
     # by which the best checkpoint may be chosen: patterns of names
     MEASURES: ClassVar[tuple[str, ...]] = ("loss",)
 
@@ -118,10 +120,10 @@ class RunArguments(TrainingArguments):
         for name in self.report_to or ():
             if name not in INTEGRATION_TO_CALLBACK:
                 known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
-                raise ValueError(f"--report_to {name} is unknown; there are {known}, all and none")
+                raise ValueError(f"--report-to {name} is unknown; there are {known}, all and none")
             if name not in get_available_reporting_integrations():
                 raise ValueError(
-                    f"--report_to {name} needs a package that is not installed: pip install {name}, or --report_to none"
+                    f"--report-to {name} needs a package that is not installed: pip install {name}, or --report-to none"
                 )
 
     def _share_batch(self) -> None:
@@ -161,7 +163,7 @@ def run_folder(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -
         lock.acquire(timeout=0)
     except Timeout:
         raise ValueError(
-            f"another process trains in {folder}: wait until it is done, or choose another --output_dir"
+            f"another process trains in {folder}: wait until it is done, or choose another --output"
         ) from None
     try:
         _check_start(folder, _start_of(args, settings, model, data))
@@ -202,7 +204,7 @@ def _check_start(folder: Path, start: dict[str, Any]) -> None:
         shown = "; ".join(f"{name} was {_short(begun[name])} and is {_short(start[name])}" for name in differing)
         raise ValueError(
             f"{folder} holds a run that began with other settings: {shown}. Resume it with those it began with, or choose "
-            "another --output_dir"
+            "another --output"
         )
 
 
@@ -266,7 +268,7 @@ def check_output(args: Any) -> None:
     if found and not args.resume:
         raise ValueError(
             f"{args.output_dir} holds a run already ({found.name}): add --resume to continue it, or choose another "
-            "--output_dir"
+            "--output"
         )
 
 
@@ -309,7 +311,7 @@ def train(trainer: Trainer, args: Any) -> float:
                 raise
             raise ValueError(
                 f"{checkpoint} is of a model of another size than the one given now: give the --model that the run "
-                "began with, or choose another --output_dir"
+                "began with, or choose another --output"
             ) from error
     return stopwatch.seconds
 

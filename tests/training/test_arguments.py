@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -184,6 +185,22 @@ def test_help_shows_what_people_use_and_help_all_the_rest(capsys: pytest.Capture
         with pytest.raises(SystemExit):
             parse_config((RatingArguments, FinetuningArguments), [word])
         shown[word] = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  --")}
-    assert 20 <= len(shown["--help"]) <= 35 < 100 < len(shown["--help-all"])
+    assert 20 <= len(shown["--help"]) <= 28 < 100 < len(shown["--help-all"])
     assert {"--model", "--train-file", "--output", "--learning-rate"} <= shown["--help"] < shown["--help-all"]
     assert not any("_" in name for name in shown["--help-all"])
+
+
+@pytest.mark.parametrize("command", ["finetune", "pretrain"])
+def test_every_option_that_help_shows_has_a_text_in_a_group(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+    from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments
+
+    kinds = {"finetune": (RatingArguments, FinetuningArguments), "pretrain": (PairArguments, PretrainingArguments)}
+    with pytest.raises(SystemExit):
+        parse_config(kinds[command], ["--help"])
+    *_, own, _, training = re.split(r"\n([a-z ]+):\n(?=  -)", capsys.readouterr().out)
+    options = [re.split(r"\s{2,}", found, maxsplit=1) for found in re.split(r"\n  (?=--)", f"\n{own}\n{training}")[1:]]
+    assert len(options) > 15
+    assert not [option for option in options if len(option) < 2 or re.match(r"\(|$", option[1].strip())]
+    assert "(default: 1e-05)" in training and "--output TEXT" in training and "(required)" in training
+    assert "--no-load-best-model-at-end" not in training

@@ -1,6 +1,7 @@
 """How easily a metric is fooled: one-word changes of the reference that turn its meaning, and degenerate candidates.
 
     bleurt-repro experiment adversarial --references ratings.jsonl --checkpoint bleurt-repro-mini --baselines chrf++ --output OUT
+    bleurt-repro experiment adversarial --references ratings.jsonl --checkpoint ORG/NAME --random-words 100 --output OUT
 
 For a sample of references it scores
 

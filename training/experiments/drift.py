@@ -2,6 +2,7 @@ r"""Quality drift (BLEURT, section 5.2, figures 1 and 2): train on worse transla
 
     bleurt-repro experiment drift --config experiment_drift_mini --data ratings/2017 --encoder ENCODER \
         --pretrained PRETRAINED --output OUT
+    bleurt-repro experiment drift --data ratings/2017 --baselines sentbleu --checkpoint ORG/NAME --output OUT
 
 DATA is what `bleurt-repro data wmt` wrote for 2017: train, validation and test. OUT gets
 results.json and, drawn from it alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bleurt_repro.metric.statistics import RESAMPLES
 
@@ -26,6 +26,8 @@ SEGMENTS, ROWS = "segments", "rows"
 @dataclass
 class MetricOptions:
     """Which metrics are measured, and how."""
+
+    _argument_group_name: ClassVar[str] = "metrics"  # in --help
 
     checkpoint: list[str] = field(
         default_factory=list, metadata={"help": "Checkpoints, by folder, embedded name or Hub id."}
@@ -69,6 +71,8 @@ class MetricOptions:
 @dataclass
 class ModelOptions:
     """Which models are trained. Without encoder and pretrained none is."""
+
+    _argument_group_name: ClassVar[str] = "models to train"  # in --help
 
     encoder: str | None = field(default=None, metadata={"help": "Bare encoder: the models without pre-training."})
     pretrained: str | None = field(

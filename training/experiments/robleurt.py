@@ -1,7 +1,8 @@
 r"""RoBLEURT's five tables as far as the data allow: sources, combination, encoders, pre-training, denoising.
 
     bleurt-repro experiment robleurt --config experiment_robleurt_mini --data ratings --test wmt17.jsonl \
-        --encoder SRC --encoder_nosrc NOSRC --output OUT
+        --encoder SRC --encoder-nosrc NOSRC --output OUT
+    bleurt-repro experiment robleurt --data ratings --test wmt17.jsonl --encoder SRC --encoders large=LARGER --output OUT
 
 DATA has the ratings to train and to validate on, with sources, as `bleurt-repro data wmt` or `data ratings` writes them.
 OUT gets results.json and, drawn from it alone, tables.md and the report of all rows. Each model and its scores are a

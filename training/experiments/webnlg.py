@@ -1,7 +1,8 @@
 r"""WebNLG 2017 (BLEURT, section 5.3, figure 3): a new task, new systems, new inputs, and few ratings of them.
 
     bleurt-repro experiment webnlg --config experiment_webnlg_mini --data WEBNLG --encoder ENCODER \
-        --pretrained PRETRAINED --wmt_tuned CHECKPOINT --output OUT
+        --pretrained PRETRAINED --wmt-tuned CHECKPOINT --output OUT
+    bleurt-repro experiment webnlg --data WEBNLG --training-systems 0 --training-inputs 0 --checkpoint ORG/NAME --output OUT
 
 WEBNLG is what `bleurt-repro data webnlg` takes as --data-dir. Part of the systems or of the inputs train, the others
 test; fluency, grammar and semantics are tasks of their own. OUT gets results.json and, drawn from it alone, table.md

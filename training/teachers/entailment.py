@@ -1,7 +1,7 @@
 """Train an entailment classifier, a signal of synthetic pairs (BLEURT, section 4.2).
 
     python -m bleurt_repro.training.teachers.entailment --config teacher_entailment --model ENCODER \\
-        --pairs_file pairs.tsv --output_dir OUT
+        --pairs-file pairs.tsv --output OUT
     ... --resume                    after a kill, with the same options
     ... --bf16                      on a machine that computes in bfloat16
 
@@ -118,7 +118,7 @@ def split_pairs(pairs: list[Pair], arguments: EntailmentArguments, seed: int) ->
         else:
             chosen.append(pair)
     if not chosen:
-        raise ValueError("nothing remains to train on: hold out fewer pairs, or raise --source_shares")
+        raise ValueError("nothing remains to train on: hold out fewer pairs, or raise --source-shares")
     return SplitPairs(chosen, held_out, tests, left_out)
 
 
@@ -148,7 +148,7 @@ def _hold_out(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> s
     if not len(totals) or totals[-1] <= arguments.held_out_pairs:
         raise ValueError(
             f"{arguments.held_out_pairs} pairs are to be held out of {sum(counts.values())}, and some must remain: give "
-            "more pairs, or a smaller --held_out_pairs"
+            "more pairs, or a smaller --held-out-pairs"
         )
     return set(premises[: np.searchsorted(totals, arguments.held_out_pairs) + 1])
 

@@ -1,7 +1,7 @@
 """Train a masked language model that fills masks for synthetic pairs (BLEURT, sections 4.1 and A.1).
 
     python -m bleurt_repro.training.teachers.masked_lm --config teacher_masked_lm --model ENCODER \\
-        --train_file sentences.txt --output_dir OUT
+        --train-file sentences.txt --output OUT
     ... --resume                    after a kill, with the same options
     ... --bf16                      on a machine that computes in bfloat16
 
@@ -158,7 +158,7 @@ def read_texts(arguments: MaskedLMArguments, seed: int) -> tuple[list[str], list
     if len(texts) <= arguments.held_out_texts:
         raise ValueError(
             f"{arguments.train_file} has {len(texts)} different texts, and {arguments.held_out_texts} are to be held "
-            "out: give more text or a smaller --held_out_texts"
+            "out: give more text or a smaller --held-out-texts"
         )
     order = np.random.default_rng(seed).permutation(len(texts))
     held_out = [texts[i] for i in order[: arguments.held_out_texts]]

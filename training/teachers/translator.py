@@ -1,8 +1,8 @@
 """Train a small translator between English and other languages, for back-translation (BLEURT, section 4.1).
 
     python -m bleurt_repro.training.teachers.translator --config teacher_translator \\
-        --parallel_files fr=en-fr.tsv de=en-de.tsv --output_dir OUT
-    ... --resume                    after a kill, with the same options; or to train further, with more --max_steps
+        --parallel-files fr=en-fr.tsv de=en-de.tsv --output OUT
+    ... --resume                    after a kill, with the same options; or to train further, with more --max-steps
     ... --bf16                      on a machine that computes in bfloat16
 
 One model for all directions, of the Marian architecture: `>>fr<< Hello.` asks it for French, `>>en<< Bonjour.` for
