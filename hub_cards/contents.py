@@ -16,8 +16,8 @@ PUBLISHED = {
     "dataset": (CARD, "*.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "data/*.parquet", *LICENCES),
     "space": (CARD, "*.py", "*.txt", "*.css", "*.whl", *LICENCES),
 }
-# Rows that synthetic pairs were not made of: of no use elsewhere, and perhaps not for others' eyes.
-NOT_PUBLISHED = ("skipped.jsonl",)
+# Rows that synthetic pairs were not made of, and the settings that a run began with: of no use elsewhere.
+NOT_PUBLISHED = ("skipped.jsonl", "run.json")
 # Files of an earlier version that a loader would read together with this one: deleted when the folder lacks them.
 REPLACED = ("*.safetensors", "*.safetensors.index.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "*.whl")
 

@@ -315,8 +315,10 @@ def _check_sizes(name: str, folder: Path, config: dict[str, Any]) -> None:
     if (labels := config.get("num_labels", 1)) != 1:
         raise ValueError(f"checkpoint {name} has {labels} labels; a scorer has one: {NEEDS}")
     tensors, numbers = _stored_sizes(folder)
-    layers, hidden = config.get("num_hidden_layers", 1), config.get("hidden_size", 1)
-    widest = max(config.get("vocab_size", 1), hidden * max(hidden, config.get("intermediate_size", 1)))
+    # null stands for a missing entry; what needs it names it when the model is built
+    known = {key: config.get(key) or 1 for key in LARGEST_SIZES}
+    layers, hidden = known["num_hidden_layers"], known["hidden_size"]
+    widest = max(known["vocab_size"], hidden * max(hidden, known["intermediate_size"]))
     # ALBERT's layers share their weights.
     if numbers and (widest > numbers or (layers > tensors and config["model_type"] != "albert")):
         raise ValueError(

@@ -88,6 +88,6 @@ def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tm
 
 
 def test_the_script_itself_does_not_push(ratings, start, tmp_path):
-    with pytest.raises(ValueError, match="--push_to_hub is for the command line: `bleurt-repro finetune"):
+    with pytest.raises(ValueError, match="push_to_hub is for the command line: `bleurt-repro finetune"):
         train(options({"--model": str(start)}, ratings, FEW, PUSH))
     assert not (tmp_path / "out" / "results.json").exists()

@@ -33,9 +33,9 @@ def test_nothing_to_score(shared):
 
 
 def test_many_visitors_take_turns_in_one_thread(shared, monkeypatch):
-    threads, compute = set(), shared.scorer.compute
+    threads, compute = set(), shared.scorer.compute_quietly
     monkeypatch.setattr(
-        shared.scorer, "compute", lambda **texts: threads.add(threading.get_ident()) or compute(**texts)
+        shared.scorer, "compute_quietly", lambda **texts: threads.add(threading.get_ident()) or compute(**texts)
     )
     texts = [f"the cat sat on {i}" for i in range(40)]
     with ThreadPoolExecutor(20) as visitors:
@@ -48,17 +48,3 @@ def test_many_visitors_take_turns_in_one_thread(shared, monkeypatch):
 def test_an_error_reaches_the_one_who_asked(shared):
     with pytest.raises(ValueError, match="equally long"):
         shared.compute(references=["a"], candidates=["a", "b"])
-
-
-def test_ratings_are_written_once_by_the_one_writer(tmp_path, monkeypatch):
-    from bleurt_repro.metric.files import writing
-    from bleurt_repro.training.experiments.trained_models import write_ratings
-
-    writes, write = [], writing.write_json_lines
-    monkeypatch.setattr(writing, "write_json_lines", lambda *given: (writes.append(given[0]), write(*given)))
-    rows, path = [{"reference": "é", "score": 1.0}], tmp_path / "new" / "ratings.jsonl"
-    for some in (rows, rows, [*rows, *rows]):
-        assert write_ratings(path, some).read_text(encoding="utf-8") == '{"reference": "é", "score": 1.0}\n' * len(
-            some
-        )
-    assert writes == [path, path]
