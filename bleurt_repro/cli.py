@@ -20,11 +20,7 @@ import typer
 
 from bleurt_repro.cli_data import data_app
 from bleurt_repro.cli_style import (
-    CHECKPOINT,
     DEFAULT_CHECKPOINT,
-    INPUT,
-    OUTPUT,
-    SHARING,
     Aggregate,
     Backend,
     Cache,
@@ -86,74 +82,53 @@ def score(
     references: Annotated[
         str | None,
         typer.Option(
-            "--references",
-            "-r",
-            help="Text of one reference a line, or CSV, TSV, JSONL or Parquet; '-' is stdin.",
-            rich_help_panel=INPUT,
+            "--references", "-r", help="Text of one reference a line, or CSV, TSV, JSONL or Parquet; '-' is stdin."
         ),
     ] = None,
-    candidates: Annotated[
-        str | None, typer.Option("--candidates", "-c", help="Likewise, of candidates.", rich_help_panel=INPUT)
-    ] = None,
+    candidates: Annotated[str | None, typer.Option("--candidates", "-c", help="Likewise, of candidates.")] = None,
     sources: Annotated[
         str | None,
-        typer.Option(
-            "--sources", "-s", help="Likewise, of sources, if the checkpoint reads them.", rich_help_panel=INPUT
-        ),
+        typer.Option("--sources", "-s", help="Likewise, of sources, if the checkpoint reads them."),
     ] = None,
     pairs: Annotated[
         str | None,
         typer.Option(
             help="One file instead, JSONL, CSV, TSV or Parquet: candidate, reference or references, source; '-' is stdin.",
-            rich_help_panel=INPUT,
+            rich_help_panel="Input",
         ),
     ] = None,
     checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
     aggregate: Aggregate = "max",
     calibrated: Annotated[
         bool,
-        typer.Option("--calibrated", help="Percentiles of human ratings, not raw scores.", rich_help_panel=CHECKPOINT),
+        typer.Option("--calibrated", help="Percentiles of human ratings, not raw scores."),
     ] = False,
     device: Device = None,
     dtype: Dtype = None,
     backend: Backend = "torch",
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Padded tokens in a batch; default: by device.", rich_help_panel=CHECKPOINT)
-    ] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Padded tokens in a batch; default: by device.")] = None,
     progress: Progress = None,
     cache: Cache = None,
     output: Annotated[
         str,
         typer.Option(
-            "--output",
-            "-o",
-            help="File to write ('-' is stdout); the same command again resumes after a kill.",
-            rich_help_panel=OUTPUT,
+            "--output", "-o", help="File to write ('-' is stdout); the same command again resumes after a kill."
         ),
     ] = "-",
     json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="One JSON object with scores, mean, signature, truncated.", rich_help_panel=OUTPUT
-        ),
+        typer.Option("--json", help="One JSON object with scores, mean, signature, truncated."),
     ] = False,
     system: Annotated[
         str | None,
-        typer.Option(
-            help="Write SYSTEM, a tab and the score on each line, as mt-metrics-eval reads them.",
-            rich_help_panel=OUTPUT,
-        ),
+        typer.Option(help="Write SYSTEM, a tab and the score on each line, as mt-metrics-eval reads them."),
     ] = None,
     overwrite: Overwrite = False,
     num_shards: Annotated[
         int | None,
-        typer.Option(
-            help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE.", rich_help_panel=SHARING
-        ),
+        typer.Option(help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE."),
     ] = None,
-    shard_index: Annotated[
-        int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.", rich_help_panel=SHARING)
-    ] = None,
+    shard_index: Annotated[int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.")] = None,
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
     from bleurt_repro.metric.bulk.score_files import score_files
@@ -197,37 +172,27 @@ def compare(
             "-r",
             help="Text of one segment a line, or CSV, TSV, JSONL or Parquet; of several files, each holds one more "
             "reference a segment.",
-            rich_help_panel=INPUT,
         ),
     ],
     candidates: Annotated[
         list[str],
-        typer.Option("--candidates", "-c", help="Likewise, one file a system.", rich_help_panel=INPUT),
+        typer.Option("--candidates", "-c", help="Likewise, one file a system."),
     ],
     sources: Annotated[
         str | None,
-        typer.Option("--sources", "-s", help="Likewise, if the checkpoint reads sources.", rich_help_panel=INPUT),
+        typer.Option("--sources", "-s", help="Likewise, if the checkpoint reads sources."),
     ] = None,
     output: Annotated[
         list[str] | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Files to write: .json (everything) or .csv (a row a segment).",
-            rich_help_panel=OUTPUT,
-        ),
+        typer.Option("--output", "-o", help="Files to write: .json (everything) or .csv (a row a segment)."),
     ] = None,
     overwrite: Overwrite = False,
     show: Annotated[
         int,
-        typer.Option(min=0, help="How many segments to show, of those that differ most.", rich_help_panel=OUTPUT),
+        typer.Option(min=0, help="How many segments to show, of those that differ most."),
     ] = 5,
-    resamples: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Of the bootstrap.", rich_help_panel="Statistics")
-    ] = 1000,
-    confidence: Annotated[
-        float, typer.Option(min=0.01, max=0.999, help="Of the intervals.", rich_help_panel="Statistics")
-    ] = 0.95,
+    resamples: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of the bootstrap.")] = 1000,
+    confidence: Annotated[float, typer.Option(min=0.01, max=0.999, help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.", rich_help_panel="Statistics")] = 0,
     checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
     aggregate: Aggregate = "max",
@@ -271,7 +236,9 @@ def demo(
         typer.Option(min=1, max=65535, help="Of this machine; default: the first free one from 7860."),
     ] = None,
     device: Device = None,
-    share: Annotated[bool, typer.Option("--share", help="Make a public link through Gradio's servers.")] = False,
+    share: Annotated[
+        bool, typer.Option("--share", help="Make a public link through Gradio's servers.", rich_help_panel="Server")
+    ] = False,
 ) -> None:
     """Open the demo in a browser: score a pair, compare two systems; nothing leaves this machine."""
     from bleurt_repro.metric.demo.serve import run_demo

@@ -14,35 +14,41 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-# Panels of `--help`.
-INPUT, OUTPUT, CHECKPOINT, SHARING = "Input", "Output", "Checkpoint and machine", "Sharing the work"
+# Panels of `--help`, with the options in them. An option that means something else in one command names its panel there.
+PANELS = {
+    "Input": "references candidates sources scores data_dir hub_dataset hub_revision language_pairs input column parallel "
+    "ratings validation training results leave_out config_name given",
+    "Output": "output json system overwrite show format repo_id private revision create_pr dry_run requirement name",
+    "Checkpoint and machine": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache masked_lm "
+    "translator prefix bertscore_model entailment_model teacher",
+    "Sharing the work": "num_shards shard_index",
+    "How it is made": "config pairs seed share method within year validation_ratio one_record_per_system "
+    "average_duplicates min_difference training_systems training_inputs reordered mirrored beam_size masks_per_pass "
+    "max_segments dropping_rate max_records lp weight mixed_layouts max_difference gelu",
+    "Statistics": "resamples confidence",
+    "Contents of the card": "recipe license data_terms domain base_model dataset source title",
+    "Server": "port",
+}
+PANEL_OF = {option: panel for panel, options in PANELS.items() for option in options.split()}
 
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 CheckpointName = Annotated[
     str,
-    typer.Option(
-        help="Embedded or official name, local folder, or Hub id with optional @revision.", rich_help_panel=CHECKPOINT
-    ),
+    typer.Option(help="Embedded or official name, local folder, or Hub id with optional @revision."),
 ]
 Device = Annotated[
     str | None,
-    typer.Option(help="cpu, cuda, cuda:1, mps, ...; default: the best there is.", rich_help_panel=CHECKPOINT),
+    typer.Option(help="cpu, cuda, cuda:1, mps, ...; default: the best there is."),
 ]
-Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16 or float16.", rich_help_panel=CHECKPOINT)]
+Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16 or float16.")]
 Backend = Annotated[
     str,
-    typer.Option(help="torch (exact), onnx, or onnx-int8 (on CPUs: faster, not exact).", rich_help_panel=CHECKPOINT),
+    typer.Option(help="torch (exact), onnx, or onnx-int8 (on CPUs: faster, not exact)."),
 ]
-Aggregate = Annotated[str, typer.Option(help="Several references: max or mean.", rich_help_panel=CHECKPOINT)]
-Cache = Annotated[
-    str | None, typer.Option(help="Folder of scores of earlier runs, read and added to.", rich_help_panel=CHECKPOINT)
-]
-Progress = Annotated[
-    bool | None, typer.Option(help="Progress bar; default: on a terminal.", rich_help_panel=CHECKPOINT)
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace what no run of bleurt-repro wrote.", rich_help_panel=OUTPUT)
-]
+Aggregate = Annotated[str, typer.Option(help="Several references: max or mean.")]
+Cache = Annotated[str | None, typer.Option(help="Folder of scores of earlier runs, read and added to.")]
+Progress = Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what no run of bleurt-repro wrote.")]
 
 # The name of an option or command as it is shown.
 with_dashes = methodcaller("replace", "_", "-")
@@ -66,20 +72,22 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *(f"$ {command}" for command in commands)])
 
 
-class _NoTypeOfSwitches:
+class _Help:
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, in which a switch, which takes no value, shows no type."""
+        """Write the help: options in panels; a switch, which takes no value, shows no type."""
         for param in self.get_params(ctx):  # type: ignore[attr-defined]  # of the command it is mixed into
+            if param.param_type_name == "option" and not param.rich_help_panel:
+                param.rich_help_panel = PANEL_OF.get(param.name)
             if getattr(param, "is_flag", False):
                 param.display_type_rich = lambda ctx: None
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
-class Group(_NoTypeOfSwitches, TyperGroup):
+class Group(_Help, TyperGroup):
     """A group of commands."""
 
 
-class Command(_NoTypeOfSwitches, TyperCommand):
+class Command(_Help, TyperCommand):
     """A command whose options of several values take all words up to the next option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -237,6 +238,26 @@ def test_help_of_commands_with_settings_has_the_programs_name_and_two_examples(r
     assert len([line for line in out.splitlines() if line.startswith(f"    bleurt-repro {command} ")]) >= 2
     assert "--output TEXT" in out
     assert not [word for word in out.split() if word.startswith("--") and "_" in word]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_in_a_panel_with_its_default(run, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "200")
+    out = run(*command.split(), "--help")[1]
+    panels = re.findall(r"─ ([A-Z][a-z ]+) ─.*\n((?:│.*\n)+)", out)
+    assert len(panels) > 1 and len(panels) == len(dict(panels))
+    assert re.findall(r"--[a-z-]+", dict(panels)["Options"]) == ["--help"]
+    known = APP
+    for word in command.split():
+        known = known.commands[word]
+    defaults = [
+        p
+        for p in known.params
+        if isinstance(p.default, int | float | str) and p.default is not False and p.default != ""
+    ]
+    shown = " ".join(re.sub("[│\\s]+", " ", text) for _, text in panels)
+    for option in defaults:
+        assert f"[default: {option.default}]" in shown or option.default is True, option.name
 
 
 def test_all_commands_are_tested(run):
