@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow
@@ -258,6 +259,12 @@ def test_every_option_is_in_a_panel_with_its_default(run, monkeypatch, command):
     shown = " ".join(re.sub("[│\\s]+", " ", text) for _, text in panels)
     for option in defaults:
         assert f"[default: {option.default}]" in shown or option.default is True, option.name
+
+
+@pytest.mark.parametrize("command", SETTINGS)
+def test_commands_with_settings_are_documented(command):
+    pages = (Path(__file__).parents[1] / "docs").glob("*/*.md")
+    assert any(f"\nbleurt-repro {command} " in page.read_text(encoding="utf-8") for page in pages)
 
 
 def test_all_commands_are_tested(run):

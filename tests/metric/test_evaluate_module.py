@@ -201,6 +201,28 @@ def test_load_by_name_from_any_folder(tmp_path, monkeypatch):
     assert identical > reworded > negated > unrelated
 
 
+def test_as_bleurt_it_takes_the_place_of_evaluates_own_module(tmp_path):
+    def run(*words):
+        offline = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1"}
+        own = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**own, **offline})
+
+    load = (
+        "import evaluate\n"
+        "metric = evaluate.load('bleurt', 'bleurt-base-512', module_type='metric')\n"
+        "print(type(metric).__name__, metric.module_type, metric.__module__, metric.config_name)"
+    )
+    assert run("-c", load).returncode != 0  # evaluate's own needs the network, and the package of official BLEURT
+    registered = run("-m", "bleurt_repro", "register", "--as", "bleurt")
+    assert registered.returncode == 0 and str(tmp_path) in registered.stdout, registered.stderr
+    loaded = run("-c", load)
+    assert loaded.returncode == 0, loaded.stderr
+    name, kind, module, config = loaded.stdout.split()
+    assert (kind, config) == ("metric", "bleurt-base-512") and module.startswith("evaluate_modules.metrics.")
+    assert name == "BleurtRepro"
+
+
 def test_registering_again_brings_an_older_version_back(tmp_path, monkeypatch):
     from bleurt_repro.metric import register as module
 

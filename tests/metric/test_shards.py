@@ -42,3 +42,13 @@ def test_options_go_before_the_launcher(monkeypatch):
 def test_what_is_no_shard(options, message):
     with pytest.raises(ValueError, match=message):
         choose_shard(*options)
+
+
+def test_a_launcher_that_names_no_rank(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="WORLD_SIZE is 2 in the environment, but RANK is not set: set both"):
+        choose_shard(None, None)
+    assert choose_shard(2, 1) == Shard(1, 2)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert choose_shard(None, None) == Shard(0, 1)

@@ -390,6 +390,10 @@ def _letters(word: str, random: Random) -> str:
 
 
 def _draw_failures(failures: Sequence[Mapping[str, Any]]) -> str:
+    from bleurt_repro.metric.files.writing import plain_cell
+
     columns = ("metric", "kind", "reference", "candidate", "score")
-    lines = [list(columns)] + [[" ".join(str(failure[name]).split()) for name in columns] for failure in failures]
+    texts, score = columns[:-1], columns[-1]
+    lines = [[str(plain_cell(" ".join(f[name].split()))) for name in texts] + [str(f[score])] for f in failures]
+    lines = [list(columns), *lines]
     return "".join("\t".join(line) + "\n" for line in lines)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 
 import pytest
 
+from bleurt_repro.cli import main
 from bleurt_repro.metric.files.writing import csv_text, plain_cell
+from bleurt_repro.training.experiments import adversarial, sanity
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,37 @@ def test_a_table_with_awkward_text_is_read_back():
         ['say "hi", then\nleave', "-0.5"],
         ["'@x", ""],
     ]
+
+
+FORMULAS = ("=1+2", "\uff1d1+2", " =1+2", "\u3000\uff1d1+2", "\u200b@SUM(A1)")
+
+
+def is_formula(cell):
+    """Return whether a spreadsheet that drops blanks and reads full-width signs takes a cell for a formula."""
+    return unicodedata.normalize("NFKC", cell).lstrip(" \u200b").startswith(("=", "+", "-", "@"))
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_comparison_holds_no_formula(tmp_path, monkeypatch, tiny_scorer, formula):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("r.txt", "it rains"), ("a.txt", formula), ("b.txt", "it rained")):
+        (tmp_path / name).write_text(f"{text}\n" * 2, encoding="utf-8")
+    words = ["compare", "-r", "r.txt", "-c", "a.txt", "b.txt", "--checkpoint", str(tiny_scorer), "--resamples", "9"]
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--output", "out.csv"])
+    assert not stop.value.code
+    header, *rows = csv.reader((tmp_path / "out.csv").open(newline="", encoding="utf-8-sig"))
+    column = header.index("a")
+    assert {row[column].strip("' \u3000") for row in rows} == {formula.strip(" \u3000")}
+    assert not [row[column] for row in rows if is_formula(row[column])]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("experiment", [sanity, adversarial])
+def test_failures_hold_no_formula(experiment, formula):
+    names = ("metric", "table", "type", "kind", "reference", "better", "worse", "candidate")
+    scores = {"score": -0.5, "score_better": -0.5, "score_worse": 1.0}
+    text = experiment._draw_failures([{**dict.fromkeys(names, formula), **scores}])
+    cells = text.splitlines()[1].split("\t")
+    assert "-0.5" in cells  # numbers stay numbers
+    assert not [cell for cell in cells if is_formula(cell) and cell != "-0.5"]
