@@ -263,8 +263,8 @@ def test_every_option_is_in_a_panel_with_its_default(run, monkeypatch, command):
 
 @pytest.mark.parametrize("command", SETTINGS)
 def test_commands_with_settings_are_documented(command):
-    pages = (Path(__file__).parents[1] / "docs").glob("*/*.md")
-    assert any(f"\nbleurt-repro {command} " in page.read_text(encoding="utf-8") for page in pages)
+    pages = (Path(__file__).parents[1] / "docs").rglob("*.md")
+    assert any(f"bleurt-repro {command}" in page.read_text(encoding="utf-8") for page in pages)
 
 
 def test_all_commands_are_tested(run):
