@@ -173,7 +173,30 @@ def choose_shard(num_shards: int | None, shard_index: int | None) -> Shard:
 
 
 def cache_folder() -> Path:
-    """Return the folder that $BLEURT_REPRO_CACHE names, else one below $XDG_CACHE_HOME or ~/.cache; it may not exist."""
-    if named := os.environ.get(CACHE_VARIABLE):
-        return Path(named).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bleurt_repro"
+    """Return the folder that $BLEURT_REPRO_CACHE names, else one below $XDG_CACHE_HOME or ~/.cache; it may not exist.
+
+    Raises:
+        ValueError: if none is named and the user has no home.
+    """
+    try:
+        if named := os.environ.get(CACHE_VARIABLE):
+            return Path(named).expanduser()
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bleurt_repro"
+    except RuntimeError as error:  # pathlib's, of a user whom the system does not list
+        raise ValueError(f"there is no home folder to keep a cache in: set HOME, or {CACHE_VARIABLE}") from error
+
+
+def made_cache(folder: Path) -> Path:
+    """Make a folder of a cache where there is none, and return it.
+
+    Raises:
+        OSError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        file = next(path for path in (folder, *folder.parents) if path.exists())
+        raise NotADirectoryError(
+            f"the cache {folder} must be a folder, but {file} is a file: name another one"
+        ) from error
+    return folder

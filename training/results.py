@@ -140,11 +140,14 @@ class Result(Mapping[str, Any]):
         file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
         try:
             found = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{file} is no results file: {error}") from error
         if not isinstance(found, dict):
             raise ValueError(f"{file} is no results file: expected a JSON object, found a {type(found).__name__}")
-        return cls.from_json(found)
+        try:
+            return cls.from_json(found)
+        except (TypeError, AttributeError, KeyError) as error:
+            raise ValueError(f"{file} is no results file: it is damaged ({error})") from error
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Result:
@@ -153,6 +156,8 @@ class Result(Mapping[str, Any]):
             found = _of_version_0_1(found)
         kind, command, seed, data = (found.get(name) for name in ("kind", "command", "seed", "data"))
         signatures, known_versions = (found.get(name) or {} for name in ("signatures", "versions"))
+        if not isinstance(signatures, Mapping) or not isinstance(known_versions, Mapping):
+            raise TypeError("signatures and versions must be JSON objects")
         figures = {name: value for name, value in found.items() if name not in HEAD}
         return cls(str(kind), command, figures, seed, signatures, data, known_versions)
 

@@ -26,7 +26,7 @@ from bleurt_repro.metric.files.writing import naming_what_fails, put
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.install import install_hint
 from bleurt_repro.metric.loading.checksums import check_sums, write_checksums
-from bleurt_repro.metric.options import cache_folder
+from bleurt_repro.metric.options import cache_folder, made_cache
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -99,7 +99,7 @@ def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
 
 def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
     """Write a graph and its weights beside their place and put them there in one step."""
-    folder.mkdir(parents=True, exist_ok=True)
+    made_cache(folder)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{backend}-", dir=folder))
     try:
         with _quiet(), naming_what_fails(folder):

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from bleurt_repro.metric.forward.pairs import Item, Scored
+from bleurt_repro.metric.options import made_cache
 
 # Another process's write is over in milliseconds; a minute is for slow disks.
 WAIT_SECONDS = 60
@@ -37,8 +38,7 @@ class ScoreCache:
 
     def __init__(self, folder: str | os.PathLike[str], settings: str) -> None:
         name = hashlib.sha256(settings.encode()).hexdigest()[:KEY_BYTES]
-        self.path = Path(folder).expanduser() / f"scores-{FORMAT}-{name}.sqlite"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = made_cache(Path(folder).expanduser()) / f"scores-{FORMAT}-{name}.sqlite"
         with self._connected() as database:
             _let_readers_pass(database)
             database.execute(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import bleurt_repro
 from bleurt_repro import BleurtScorer
@@ -69,7 +70,9 @@ def test_names_in_any_case(tmp_path, monkeypatch):
     assert find_checkpoint("Bleurt-Repro-Mini").samefile(tmp_path / "Bleurt-Repro-Mini")
 
 
-@pytest.mark.parametrize("device", ["cuda:99", "xla", "meta", "mps:7"])
+@pytest.mark.parametrize(
+    "device", ["cuda:99", *([] if torch.cuda.is_available() else ["cuda"]), "xla", "meta", "mps:7"]
+)
 def test_a_device_that_is_not_there_is_named_in_one_line(device):
     with pytest.raises(
         ValueError, match=f"device '{device}' cannot be used on this machine .*leave it out, or give cpu"

@@ -132,6 +132,22 @@ def test_the_export_keeps_encoder_and_pooler_and_scores(tmp_path):
     assert len(scorer.score(references=["a cat"], candidates=["a dog"])) == 1
 
 
+def test_two_exports_are_equal_byte_for_byte(tmp_path):
+    tokenizer = make_tiny_tokenizer(tmp_path / "words")
+    model = PretrainingModel(tiny_encoder(len(tokenizer)), TASKS)
+    files = []
+    for name, seed in (("one", 7), ("two", 7), ("three", 8)):
+        torch.manual_seed(len(files))  # whatever was drawn before
+        drawn = torch.get_rng_state()
+        export_scorer(
+            model.encoder.config, model.state_dict(), tokenizer, Layout(max_length=48), tmp_path / name, seed
+        )
+        assert torch.equal(torch.get_rng_state(), drawn), "what training draws next must not depend on it"
+        files.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert files[0] == files[1]
+    assert files[0]["model.safetensors"] != files[2]["model.safetensors"]
+
+
 def test_an_encoder_whose_classifier_has_its_own_pooler(tmp_path):
     tokenizer = make_tiny_tokenizer(tmp_path / "words")
     config = RobertaConfig(

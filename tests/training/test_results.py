@@ -43,7 +43,14 @@ def test_a_figure_must_not_hide_a_field():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "is no results file"), ("[1]", "expected a JSON object, found a list")]
+    ("text", "message"),
+    [
+        ("{", "is no results file"),
+        ("[1]", "expected a JSON object, found a list"),
+        ("[" * 100_000, "is no results file"),
+        ('{"rows": [1]}', "damaged"),
+        ('{"kind": "wmt", "signatures": 3}', "damaged"),
+    ],
 )
 def test_other_files_are_refused(tmp_path, text, message):
     (tmp_path / "x.json").write_text(text)
