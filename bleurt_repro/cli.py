@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import signal
 import sys
 import threading
@@ -38,6 +39,8 @@ from bleurt_repro.cli_style import (
 from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, experiment_app, finetune, pretrain
 
 NAME = "bleurt-repro"
+# How a card begins.
+CARD_START = re.compile(rb"---\r?\n")
 # typer names these errors of its parser, or takes them from click, by its version.
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -256,7 +259,8 @@ def convert(
     source: Annotated[
         str, typer.Argument(help="Official BLEURT folder or zip, bleurt-pytorch folder, Hub id or name.")
     ],
-    destination: Annotated[str, typer.Argument(help="Folder to write; must not exist.")],
+    destination: Annotated[str | None, typer.Argument(help="Folder to write; must not exist.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="The folder to write, as an option.")] = None,
     scores: Annotated[
         str | None,
         typer.Option(help="JSONL of reference, candidate, score to compare with; default: the source's scores.jsonl."),
@@ -269,8 +273,13 @@ def convert(
     """Convert an official BLEURT checkpoint to one that transformers opens and that gives the same scores."""
     from bleurt_repro.metric.convert.convert import convert as convert_checkpoint
 
-    made = convert_checkpoint(source, destination, scores=scores, max_difference=max_difference, gelu=gelu)
-    echo(f"wrote {destination}: {made.architecture}, {made.max_length} tokens, {made.activation}")
+    if (destination is None) == (output is None):
+        raise ValueError(
+            "name the folder to write once: bleurt-repro convert SOURCE DESTINATION, or --output DESTINATION"
+        )
+    folder = str(destination or output)
+    made = convert_checkpoint(source, folder, scores=scores, max_difference=max_difference, gelu=gelu)
+    echo(f"wrote {folder}: {made.architecture}, {made.max_length} tokens, {made.activation}")
     echo(f"parity: {made.parity or 'not measured, for want of scores to compare with'}")
 
 
@@ -384,7 +393,7 @@ def _publish(
     )
 )
 def card(
-    folder: Annotated[str, typer.Argument(help="Checkpoint, dataset or Space; its README.md is written.")],
+    folder: Annotated[str, typer.Argument(help="Checkpoint, dataset or Space; by default its README.md is written.")],
     training: Annotated[list[str] | None, typer.Option(help="results.json of a training run; repeatable.")] = None,
     results: Annotated[
         list[str] | None,
@@ -399,12 +408,15 @@ def card(
     dataset: Annotated[list[str] | None, typer.Option(help="Hub id of training data; repeatable.")] = None,
     source: Annotated[str | None, typer.Option(help=SOURCE_HELP)] = None,
     title: Annotated[str | None, typer.Option(help="What to call a dataset.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="File to write; default: README.md in the folder.")
+    ] = None,
 ) -> None:
     """Draw a card from results files, or from a dataset's own files."""
     from pathlib import Path
 
     from bleurt_repro.hub_cards.publish import draw_card
-    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.metric.files.writing import chosen_output, write_text
 
     text = draw_card(
         folder,
@@ -420,7 +432,8 @@ def card(
         source=source,
         title=title,
     )
-    write_text(Path(folder) / "README.md", text)
+    inputs = [*(training or []), *(results or [])]
+    write_text(chosen_output(output, inputs, CARD_START) if output else Path(folder) / "README.md", text)
 
 
 app.command(

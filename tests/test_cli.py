@@ -267,6 +267,29 @@ def test_commands_with_settings_are_documented(command):
     assert any(f"bleurt-repro {command}" in page.read_text(encoding="utf-8") for page in pages)
 
 
+WRITERS = [c for c in COMMANDS if c not in ("demo", "register", "calibrate") and not c.startswith("publish")]
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_commands_that_write_take_an_output(run, command):
+    assert "--output" in run(*command.split(), "--help")[1]
+
+
+def test_convert_and_card_write_to_the_output(run, files, tiny_scorer, monkeypatch):
+    from bleurt_repro.hub_cards import publish
+
+    for words in (("a",), ("a", "b", "--output", "c")):
+        code, _, err = run("convert", *words)
+        assert code == 2 and "name the folder to write once" in err
+    code, _, err = run("convert", "no-such-checkpoint", "--output", "new")
+    assert code == 2 and "name the folder" not in err and "no-such-checkpoint" in err
+    monkeypatch.setattr(publish, "draw_card", lambda folder, **_: f"card of {folder}")
+    assert run("card", "folder", "--output", "card.md")[0] == 0
+    assert (files / "card.md").read_text() == "card of folder"
+    code, _, err = run("card", "folder", "--output", "r.txt")
+    assert code == 2 and "the output r.txt exists" in err
+
+
 def test_all_commands_are_tested(run):
     named = {(*prefix, name) for prefix, group in GROUPS.items() for name in group.commands} - {
         (p[0],) for p in GROUPS if p

@@ -52,8 +52,8 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
         ({"num_train_epochs": 0, "max_steps": -1}, "max_steps -1 with num_train_epochs 0 makes no step"),
         ({"max_steps": 0}, "max_steps 0 with num_train_epochs 3 makes no step"),
         ({"metric_for_best_model": "foo"}, "metric_for_best_model must be one of .*, found 'foo'"),
-        ({"report_to": ["nobody"]}, "--report_to nobody is unknown; there are .*wandb"),
-        ({"report_to": ["wandb"]}, "--report_to wandb needs a package that is not installed: pip install wandb"),
+        ({"report_to": ["nobody"]}, "--report-to nobody is unknown; there are .*wandb"),
+        ({"report_to": ["wandb"]}, "--report-to wandb needs a package that is not installed: pip install wandb"),
         ({"deepspeed": "ds.json"}, "--deepspeed needs the package deepspeed, which is not installed"),
     ],
 )
