@@ -159,7 +159,7 @@ def test_raw_ratings_are_learnt_as_fast_as_standardised_ones(ratings, tmp_path):
     ("count", "more", "message"),
     [
         (2, {}, r"has 2 rating\(s\), too few to set any apart for validation: at least 20 are needed"),
-        (1, {"validation_ratio": 0.5}, "at least 4 are needed with validation_ratio 0.5, or a --validation_file"),
+        (1, {"validation_ratio": 0.5}, "at least 4 are needed with validation_ratio 0.5, or a --validation-file"),
         (1, {"validation_file": True}, r"the train ratings \(1 of .*ratings.jsonl\) must be at least two"),
     ],
 )
