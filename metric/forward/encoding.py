@@ -8,7 +8,7 @@ invisible characters, and scores must stay equal to theirs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,14 @@ LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u0250-\u02af\u1d00-\u1dbf\u
 INVISIBLE = re.compile("[\ufffd\u00ad\u200b-\u200d\u2060\ufeff]")
 # A tokenizer with fewer pieces of other scripts was made for languages in Latin letters (BERT's English one: 0.04).
 SHARE_OF_OTHERS = 0.1
+PART = 2**20  # characters that are looked at together
+# A text longer than so many characters for each token of the input is tokenised in parts, until the input is full.
+CHARACTERS_A_TOKEN = 16
+# Before these a WordPiece tokenizer always begins a new word: the space, ideographs, and ASCII punctuation but for what may
+# stand inside a word (' . : ^ `), by which the form of a sigma is decided.
+WORD_STARTS = re.compile(r"""[ !"#$%&()*+,\-/;<=>?@\[\\\]_{|}~\u4e00-\u9fff]""")
+# Letters and digits of one word, of which normalisation leaves at least one character each; no ideographs.
+IN_A_WORD = r"[^\W_\u2e80-\u303f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0010ffff]"
 
 
 class Encoded(NamedTuple):
@@ -93,6 +101,7 @@ class PairEncoder:
                 "the tokenizer has no [CLS] and [SEP] tokens (or <s> and </s>), which a scorer's input needs"
             )
         self._unknown = getattr(tokenizer, "unk_token_id", None)
+        self._longest_word = longest_word(tokenizer)
         # The text order in which ties are broken, whatever the order of the input: the candidate is cut first.
         self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
 
@@ -122,20 +131,49 @@ class PairEncoder:
             texts: any number of texts, repeated or not.
 
         Returns:
-            token ids of each different text, without special tokens; text that looks like one ("[SEP]") stays text.
+            token ids of each different text, without special tokens; text that looks like one ("[SEP]") stays text. Of a
+            very long text those that an input has room for, and at least one more.
         """
         unique = list(dict.fromkeys(texts))
         if not unique:
             return {}
-        tokens = self.tokenizer(
-            [without_lone_surrogates(text) for text in unique],
+        size = CHARACTERS_A_TOKEN * self.layout.max_length
+        parts = [self._parts(text, size) if len(text) > size else iter([text]) for text in unique]
+        tokens = self._ids([next(part) for part in parts])
+        for ids, text, part in zip(tokens, unique, parts, strict=True):
+            while len(text) > size and len(ids) <= self._room and (more := next(part, None)) is not None:
+                ids += self._ids([more])[0]
+        return dict(zip(unique, tokens, strict=True))
+
+    def _parts(self, text: str, size: int) -> Iterator[str]:
+        """Divide a text where words begin: the tokens of the parts, one after the other, are those of the text.
+
+        Args:
+            text: of any length; a tokenizer takes over 100 bytes a character for it.
+            size: characters of a part, more only where no word begins.
+        """
+        start = 0
+        while self._longest_word is not None and len(text) - start > size:
+            last = WORD_STARTS.search(text[start + 1 : start + size][::-1])
+            if last is not None:
+                end = start + size - last.end()
+                yield text[start:end]
+            else:
+                found = WORD_STARTS.search(text, start + size)
+                end = found.start() if found else len(text)
+                yield shortened_words(text[start:end], self._longest_word)
+            start = end
+        yield text[start:]
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokenizer(
+            [without_lone_surrogates(text) for text in texts],
             add_special_tokens=False,
             return_attention_mask=False,
             return_token_type_ids=False,
             split_special_tokens=True,
             verbose=False,
         )["input_ids"]
-        return dict(zip(unique, tokens, strict=True))
 
     def encode(self, texts: Sequence[Sequence[int]]) -> Encoded:
         """Put the tokens of one pair (or triple) together.
@@ -159,6 +197,34 @@ class PairEncoder:
         return Encoded(ids, segments, truncated, self._unknown in ids)
 
 
+def longest_word(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the characters above which a WordPiece tokenizer takes a word for an unknown one.
+
+    Returns:
+        None of another tokenizer, and of one with tokens of its user's, in which words need not be separate.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or type(backend.model).__name__ != "WordPiece":
+        return None
+    if backend.normalizer is None or backend.pre_tokenizer is None:
+        return None
+    sample = "a".join(" !,-~\u4e00\u9fff ")
+    words = backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(sample))
+    if [word for word, _ in words] != list(sample.replace(" ", "")):
+        return None
+    if any(not token.special for token in backend.get_added_tokens_decoder().values()):
+        return None
+    return backend.model.max_input_chars_per_word
+
+
+def shortened_words(text: str, longest: int) -> str:
+    """Cut words of many letters to one more than a tokenizer reads: they are unknown before and after.
+
+    Text with a capital sigma, whose form depends on the letters around it, is left as it is.
+    """
+    return text if "\u03a3" in text else re.sub(f"({IN_A_WORD}{{{longest + 1}}}){IN_A_WORD}+", r"\1", text)
+
+
 def without_lone_surrogates(text: str) -> str:
     """Replace halves of surrogate pairs, which are no characters and which tokenizers refuse, by U+FFFD."""
     try:
@@ -173,7 +239,7 @@ def is_other_script(text: str) -> bool:
     if text.isascii():
         return False
     letters = sum(map(str.isalpha, text))
-    return 2 * len(LATIN.findall(text)) < letters
+    return 2 * sum(len(LATIN.findall(text, start, start + PART)) for start in range(0, len(text), PART)) < letters
 
 
 def has_invisible(text: str) -> bool:

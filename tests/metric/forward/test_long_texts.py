@@ -1,0 +1,94 @@
+"""Very long texts are tokenised in parts, and only as far as they are read: ids, truncation and scores stay the same."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import pytest
+from transformers import AutoTokenizer
+
+from bleurt_repro.metric.convert.official_tokenizer import sentencepiece_tokenizer, wordpiece_tokenizer
+from bleurt_repro.metric.forward import encoding
+from bleurt_repro.metric.forward.encoding import PairEncoder
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
+from tests.official_checkpoints import make_sentencepiece, make_vocabulary
+
+# What a text may be full of: words, one word without an end, marks that are dropped, scripts without spaces, sigmas.
+PIECES = [
+    *("the cat ", "sat ", "running", "x" * 90, "x" * 300, "é", "e\u0301" * 40, "\u0301" * 50, "\u200b" * 30, "ΟΔΟΣ"),
+    *("Σ", "Σ'", "ʰ" * 20, "'", ".", ":", "^", ",", "-", "_", "[SEP]", "##", "   ", "\n\t", "\u3000", "\u2028", "—"),
+    *(
+        "日本語",
+        "かな" * 30,
+        "한글" * 20,
+        "ไทย" * 20,
+        "👩\u200d👧",
+        "\U00020000",
+        "\uf900",
+        "½",
+        "²",
+        "\x00",
+        "\ud83d",
+        "\ude00",
+    ),
+]
+LONGEST = 12_000
+
+
+def long_text(seed: int) -> str:
+    generator = random.Random(seed)
+    chosen = generator.sample(PIECES, generator.choice([1, 2, 3, 8, len(PIECES)]))
+    text = ""
+    while len(text) < generator.choice([300, 3_000, LONGEST]):
+        text += generator.choice(chosen) * generator.choice([1, 1, 5, 200])
+    return text
+
+
+def tokenizers(folder):
+    vocabulary = {token: i for i, token in enumerate(make_vocabulary())}
+    return {
+        "bert": AutoTokenizer.from_pretrained(EMBEDDED_FOLDER / "bleurt-repro-mini"),
+        "official": wordpiece_tokenizer(vocabulary, lower_case=True, max_length=24),
+        "official cased": wordpiece_tokenizer(vocabulary, lower_case=False, max_length=24),
+        "sentencepiece": sentencepiece_tokenizer(make_sentencepiece(folder), 24),
+    }
+
+
+def test_the_ids_are_those_of_the_whole_texts(tmp_path, monkeypatch):
+    different = 0
+    for name, tokenizer in tokenizers(tmp_path).items():
+        encoder = PairEncoder(tokenizer, Layout(max_length=24))
+        for seed in range(60):
+            pair = (long_text(2 * seed), long_text(2 * seed + 1))
+            with monkeypatch.context() as patch:
+                patch.setattr(encoding, "CHARACTERS_A_TOKEN", 10**9)
+                whole = encoder.tokenize(pair)
+                expected = encoder.encode_all([pair])
+            parts = encoder.tokenize(pair)
+            assert encoder.encode_all([pair]) == expected, (name, seed)
+            for text in pair:
+                assert whole[text][: len(parts[text])] == parts[text], (name, seed)
+                assert len(parts[text]) == len(whole[text]) or len(parts[text]) > 21
+                different += parts[text] != whole[text]
+    assert different > 50, "texts must be long enough to be read in part"
+
+
+@pytest.mark.parametrize("text", ["'a ' * 8_000_000", "'a' * 8_000_000", "'\\u65e5' * 8_000_000", "' ' * 8_000_000"])
+def test_a_line_of_many_megabytes_takes_little_more_than_itself(text):
+    """Whole, each takes several gigabytes."""
+    program = f"""
+import resource
+from transformers import AutoTokenizer
+from bleurt_repro.metric.forward.encoding import PairEncoder
+from bleurt_repro.metric.layout import Layout
+encoder = PairEncoder(AutoTokenizer.from_pretrained({str(EMBEDDED_FOLDER / "bleurt-repro-mini")!r}), Layout())
+encoder.encode_all([("a cat", "a dog")])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+encoder.encode_all([({text}, "a dog")])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert int(done.stdout) < 400_000, "kilobytes"
