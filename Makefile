@@ -13,6 +13,9 @@ OLDEST := $(VENV)-oldest
 # for docs: the site's tools, without PyTorch
 DOCS := $(VENV)-docs
 
+# Tests of one file share their models, so a process takes whole files.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+
 .PHONY: help demo test test-long test-oldest coverage smoke quality types docs clean
 
 help:  ## list the targets
@@ -39,10 +42,10 @@ demo: $(VENV)/.installed  ## score the example files with the embedded checkpoin
 	@HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 $(BIN)/python $(EXAMPLES)/with_evaluate.py
 
 test: $(VENV)/.installed-dev  ## run the suite
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" $(PARALLEL)
 
 test-long: $(VENV)/.installed-dev  ## run the tests that take minutes too
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 $(OLDEST)/.installed: setup.cfg pyproject.toml constraints-oldest.txt
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
@@ -50,7 +53,7 @@ $(OLDEST)/.installed: setup.cfg pyproject.toml constraints-oldest.txt
 	touch $@
 
 test-oldest: $(OLDEST)/.installed  ## run the suite with the oldest versions that setup.cfg admits
-	$(OLDEST)/bin/python -m pytest -m "not long"
+	$(OLDEST)/bin/python -m pytest -m "not long" $(PARALLEL)
 
 coverage: $(VENV)/.installed-dev  ## run the suite, and list the lines and branches that it does not reach
 	rm -rf .coverage

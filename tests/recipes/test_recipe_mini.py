@@ -90,7 +90,7 @@ def test_all_steps_in_order_and_once(run, tmp_path):
         place(commands, "score", "embedded/contrasts"),
         place(commands, "training_set.py", "embedded/labels-unrated"),
         place(commands, "entailment_pairs.py", "embedded/entailment-moved"),
-        place(commands, "training_round.py", "embedded/pairs-2"),
+        place(commands, "training_round.py", "embedded/pairs-1"),
         place(commands, "finetune", "embedded/run-1"),
         place(commands, "average", "embedded/run-1", "embedded/first"),
         place(commands, "finetune", "embedded/run-42"),
