@@ -20,7 +20,7 @@ from typing import Any, NoReturn, cast
 
 from transformers import HfArgumentParser
 
-from bleurt_repro.metric.files.yaml_files import read_plain_yaml
+from bleurt_repro.metric.files.records import read_plain_yaml
 
 # Options of all training runs that `--help` shows; `--help-all` shows all. Where the Trainer's own text is missing, long or
 # not what happens here, this one is shown.

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bleurt_repro.metric.files.yaml_files import read_plain_yaml
+from bleurt_repro.metric.files.records import read_plain_yaml
 from bleurt_repro.training.arguments import load_config
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
 from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments, pretrain

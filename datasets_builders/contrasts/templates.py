@@ -33,7 +33,7 @@ from bleurt_repro.datasets_builders.contrasts import (
     contrast,
     draw,
 )
-from bleurt_repro.metric.files.yaml_files import read_plain_yaml
+from bleurt_repro.metric.files.records import read_plain_yaml
 
 Who = tuple[str, str]  # quality, or ""; noun, name, or pronoun as a subject
 # Two wordings of a clause, the reference's and the candidate's, each as it is and turned into what it does not mean.

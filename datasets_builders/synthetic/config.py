@@ -12,7 +12,7 @@ from bleurt_repro.datasets_builders.signals import SIGNALS
 from bleurt_repro.datasets_builders.signals.bertscore import BERTSCORE_MODEL
 from bleurt_repro.datasets_builders.signals.entailment import ENTAILMENT_MODEL
 from bleurt_repro.datasets_builders.signals.rouge import ROUGE_IMPLEMENTATIONS, ROUGE_ORDER, ROUGE_SCORE
-from bleurt_repro.metric.files.yaml_files import read_plain_yaml
+from bleurt_repro.metric.files.records import read_plain_yaml
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "configs"
 DEFAULT_INPUT = "wikimedia/wikipedia"

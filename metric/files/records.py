@@ -1,4 +1,4 @@
-"""Read files: lines of text, JSON lines, tables (CSV, TSV) and Parquet; each fault is named by file and line.
+"""Read files: lines of text, JSON lines, tables (CSV, TSV), Parquet and YAML; each fault is named by file and line.
 
 Text is UTF-8, and a name that ends in `.gz` is gzipped text. Only line feeds end a line, since text may hold other
 separators. All readers of the library build on these.
@@ -15,13 +15,18 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+if TYPE_CHECKING:
+    from yaml import Event, Node
 
 STDIN = "-"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 EXTENSIONS = (*DELIMITERS, ".jsonl", ".parquet")
 # The longest field that Python's csv module reads is a setting of the process, 131,072 characters by default.
 LONGEST_FIELD = 2**31 - 1
+# Lists within lists in YAML; settings have two. The time that PyYAML takes grows with the square of the depth.
+DEEPEST = 20
 
 Record = dict[str, Any]
 
@@ -354,3 +359,39 @@ def parse_number(value: Any) -> float:
         return float(value)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"expected a number, found {str(value)[:40]!r}") from error
+
+
+def read_plain_yaml(path: Path) -> tuple[Node | None, Any]:
+    """Read YAML that people write settings in: plain values without aliases, not deeply nested.
+
+    Args:
+        path: the file, UTF-8.
+
+    Returns:
+        the nodes, which know their lines, and the values; None and None for an empty file.
+
+    Raises:
+        ValueError: naming the file, if it is no YAML, is nested too deeply (`DEEPEST`), or has aliases ("*name"): no settings need
+            them, and a few lines of them stand for gigabytes.
+    """
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        _check_events(yaml.parse(text, Loader=yaml.SafeLoader))
+        return yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+    # Some values that look like numbers or dates and are none make PyYAML raise these errors of Python's own.
+    except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _check_events(events: Iterable[Event]) -> None:
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"line {event.start_mark.line + 1} has an alias (*{event.anchor}): write values out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ValueError(f"line {event.start_mark.line + 1} is nested more than {DEEPEST} deep")

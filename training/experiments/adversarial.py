@@ -226,7 +226,7 @@ def turners(names: Sequence[str]) -> dict[str, Turner]:
 @cache
 def turned_meanings() -> dict[str, list[list[str]]]:
     """Read the groups of words by kind."""
-    from bleurt_repro.metric.files.yaml_files import read_plain_yaml
+    from bleurt_repro.metric.files.records import read_plain_yaml
 
     return dict(read_plain_yaml(TURNED_MEANINGS)[1])
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bleurt_repro.metric.files.yaml_files import DEEPEST, read_plain_yaml
+from bleurt_repro.metric.files.records import DEEPEST, read_plain_yaml
 
 
 def read(tmp_path, content):
