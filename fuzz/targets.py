@@ -97,7 +97,7 @@ def fuzz_configs(data: bytes) -> None:
 
 def fuzz_archives(data: bytes) -> None:
     """A zip, as an official checkpoint comes in: nothing outside the folder, nothing much larger than the zip."""
-    from bleurt_repro.metric.files.archives import MOST_GROWTH, SMALL, unpack_zip
+    from bleurt_repro.metric.convert.convert import MOST_GROWTH, SMALL, unpack_zip
 
     with folder_with(archive__zip=data) as folder:
         with clear_errors("archive.zip"):

@@ -1,13 +1,21 @@
 """Convert official BLEURT checkpoints, and those of bleurt-pytorch, to folders that plain `transformers` opens.
 
 bleurt-repro convert BLEURT-20.zip BLEURT-20-converted --scores published.jsonl --max-difference 1e-4
+
+A zip is unpacked so that nothing lands outside the folder and nothing grows without bound. The new checkpoint's scores are
+compared with published ones, if there are any.
 """
 
 from __future__ import annotations
 
+import errno
+import math
 import shutil
+import struct
 import tempfile
+import warnings
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +23,7 @@ from typing import TYPE_CHECKING
 from bleurt_repro.metric.convert.architecture import GELUS
 from bleurt_repro.metric.convert.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.convert.official_checkpoint import SETTINGS, load_official
-from bleurt_repro.metric.convert.parity import MAX_DIFFERENCE, Parity, measure_parity
-from bleurt_repro.metric.files.archives import unpack_zip
+from bleurt_repro.metric.files.records import numbered_lines, open_input, parse_json
 from bleurt_repro.metric.files.writing import naming_what_fails, put
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.checksums import write_checksums
@@ -29,6 +36,8 @@ from bleurt_repro.metric.loading.save import record_for_other_tools
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from bleurt_repro.metric.forward.encoding import PairEncoder
+
 SCORES = "scores.jsonl"
 # What else is fetched of a Hub repository to convert: official checkpoints as they are, or their archive.
 OFFICIAL_FILES = ["variables/variables.*", "saved_model.pb", "*.vocab", SCORES, "*.zip"]
@@ -36,6 +45,55 @@ KINDS = (
     f"expected an official BLEURT checkpoint (a folder or zip with {SETTINGS}, bert_config.json and variables/) "
     'or one in bleurt-pytorch\'s format (config.json with model_type "bleurt")'
 )
+# float32 arithmetic in another order moves an official score by about 2e-6; a wrong GELU moves it by 4e-4.
+MAX_DIFFERENCE = 2e-5
+FIELDS = '{"reference": text, "candidate": text, "score": number} and, if known, "input_ids", a list of numbers'
+# Weights hardly compress; the official archives unpack to less than twice their size. A bomb is a thousandfold.
+MOST_GROWTH = 20
+SMALL = 16 << 20  # bytes; below this, growth does no harm
+MOST_FILES = 1000
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What `zipfile` raises for files that are not sound zips.
+DAMAGE = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError,
+    OverflowError, UnicodeError,
+)  # fmt: skip
+# What the system says of names that cannot be: too long, of odd characters, or of a file and a folder at once.
+NAMES = (errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EILSEQ)
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """A published score: its line in the file, the pair, the score, and the token ids if they are known."""
+
+    line: int
+    reference: str
+    candidate: str
+    score: float
+    input_ids: list[int] | None
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What a comparison found.
+
+    Attributes:
+        pairs: how many scores were compared.
+        largest: the largest difference.
+        worst_line: where in the file of scores it is.
+        with_ids: how many of the pairs came with token ids.
+        same_ids: in how many of those the token ids are identical.
+    """
+
+    pairs: int
+    largest: float
+    worst_line: int
+    with_ids: int
+    same_ids: int
+
+    def __str__(self) -> str:
+        ids = f", token ids identical in {self.same_ids} of {self.with_ids}" if self.with_ids else ""
+        return f"{self.pairs} pairs, largest difference {self.largest:.1e}{ids}"
 
 
 @dataclass(frozen=True)
@@ -169,3 +227,116 @@ def _check_scores(folder: Path, made: Path, scores: str | None, max_difference: 
             f"converted, but the scores miss {file} (line {parity.worst_line}): {parity}; limit {limit:g}"
         )
     return parity
+
+
+# --- zips from elsewhere --------------------------------------------------------------------------------------------
+
+
+def unpack_zip(archive: Path, folder: Path) -> None:
+    """Unpack the files of a zip into a new folder.
+
+    `zipfile` itself takes drives, leading slashes and ".." out of names, writes a link as a plain file, and reads no
+    more of a member than its declared size.
+
+    Args:
+        archive: the zip.
+        folder: where to; must not exist yet.
+
+    Raises:
+        ValueError: if the zip is damaged or encrypted, holds a name twice, or would grow beyond reason. What was
+            unpacked until then is left for the caller to remove.
+    """
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            _check_members(archive, zipped.infolist())
+            for member in zipped.infolist():
+                zipped.extract(member, folder)
+    except (*DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in NAMES:  # a fault of this machine, not of the zip
+            raise
+        raise ValueError(f"{archive} is no sound zip ({error}): download it again") from error
+
+
+def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:
+    size, unpacked = archive.stat().st_size, sum(member.file_size for member in members)
+    if len(members) > MOST_FILES:
+        raise ValueError(f"{archive} holds {len(members)} files; a checkpoint has fewer than {MOST_FILES}")
+    if unpacked > max(SMALL, MOST_GROWTH * size):
+        raise ValueError(f"{archive} would grow from {size} to {unpacked} bytes, which no checkpoint does")
+    names = [member.filename for member in members]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{archive} holds {next(name for name in names if names.count(name) > 1)!r} twice")
+    if "" in names:
+        raise ValueError(f"{archive} holds a file without a name")
+    for member in members:
+        if member.compress_type not in METHODS:
+            raise ValueError(f"{archive} is packed in an unknown way (method {member.compress_type}): zip it again")
+
+
+# --- published scores -----------------------------------------------------------------------------------------------
+
+
+def measure_parity(checkpoint: str, scores: Path) -> Parity:
+    """Score pairs on the CPU in float32 and compare with the scores given.
+
+    Args:
+        checkpoint: as for `BleurtScorer`.
+        scores: JSON lines of reference, candidate, score and, if known, the model's input_ids.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file holds no scores, or naming the line that is malformed.
+    """
+    from bleurt_repro.metric.forward.encoding import PairEncoder
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    pairs = read_scored_pairs(scores)
+    scorer = BleurtScorer(checkpoint, device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that long pairs are cut is what is being compared, and no news
+        found = scorer.score(references=[p.reference for p in pairs], candidates=[p.candidate for p in pairs])
+    differences = [_difference(score, pair.score) for score, pair in zip(found, pairs, strict=True)]
+    worst = max(range(len(pairs)), key=differences.__getitem__)
+    encoder = PairEncoder(scorer.tokenizer, scorer.layout)
+    same = [_ids(encoder, pair) == pair.input_ids for pair in pairs if pair.input_ids is not None]
+    return Parity(len(pairs), differences[worst], pairs[worst].line, len(same), sum(same))
+
+
+def read_scored_pairs(file: Path) -> list[ScoredPair]:
+    """Read JSON lines of published scores; blank lines and other fields are left alone.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it holds no scores, or naming the line that is malformed.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"no file of scores {file}")
+    with open_input(file) as opened:
+        lines = numbered_lines(opened, str(file))
+        pairs = [_scored_pair(line, number, file) for number, line in lines if line.strip()]
+    if not pairs:
+        raise ValueError(f"{file} holds no scores: expected lines of {FIELDS}")
+    return pairs
+
+
+def _scored_pair(line: str, number: int, file: Path) -> ScoredPair:
+    place = f"{file}, line {number}"
+    record = parse_json(line, place, f"each line is {FIELDS}")
+    try:
+        pair = ScoredPair(number, record["reference"], record["candidate"], record["score"], record.get("input_ids"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{place}: not a scored pair ({error}); each line is {FIELDS}") from error
+    texts = isinstance(pair.reference, str) and isinstance(pair.candidate, str)
+    if not texts or isinstance(pair.score, bool) or not isinstance(pair.score, int | float):
+        raise ValueError(f"{place}: not a scored pair; each line is {FIELDS}")
+    return pair
+
+
+def _difference(found: float, published: float) -> float:
+    difference = abs(found - published)
+    return difference if math.isfinite(difference) else math.inf
+
+
+def _ids(encoder: PairEncoder, pair: ScoredPair) -> list[int]:
+    tokens = encoder.tokenize([pair.reference, pair.candidate])
+    return encoder.encode([tokens[pair.reference], tokens[pair.candidate]]).ids

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bleurt_repro.metric.convert.parity import MAX_DIFFERENCE
+from bleurt_repro.metric.convert.convert import MAX_DIFFERENCE
 from tests.conftest import ROOT
 
 pytest.importorskip("tensorflow", reason="writing an official checkpoint takes TensorFlow")

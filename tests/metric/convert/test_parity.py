@@ -8,7 +8,7 @@ import math
 import pytest
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.convert.parity import measure_parity, read_scored_pairs
+from bleurt_repro.metric.convert.convert import measure_parity, read_scored_pairs
 from bleurt_repro.metric.forward.encoding import PairEncoder
 
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye " * 40]

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from bleurt_repro.metric.files.archives import SMALL, unpack_zip
+from bleurt_repro.metric.convert.convert import SMALL, unpack_zip
 
 
 def make_zip(file, members, compression=zipfile.ZIP_DEFLATED):
