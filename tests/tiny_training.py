@@ -34,7 +34,6 @@ def finetune(words: Sequence[str]) -> dict[str, Any]:
 def pretrain(words: Sequence[str]) -> dict[str, Any]:
     """Run `pretrain` likewise, with `--grid` as a search."""
     from bleurt_repro.training.arguments import parse_config
-    from bleurt_repro.training.gamma_grid import GridArguments, pretrain_or_search
-    from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments
+    from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
     return pretrain_or_search(*parse_config((PairArguments, GridArguments, PretrainingArguments), words))

@@ -7,8 +7,8 @@ import json
 import pytest
 import yaml
 
-from bleurt_repro.training import gamma_grid
-from bleurt_repro.training.gamma_grid import read_grid
+from bleurt_repro.training import pretrain as pretraining
+from bleurt_repro.training.pretrain import read_grid
 from tests.conftest import make_tiny_scorer
 from tests.tiny_training import STEPS, options, pretrain
 
@@ -27,7 +27,7 @@ def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeyp
     start, output = make_tiny_scorer(tmp_path / "start", spread=0.05), tmp_path / "search"
     words = {"--grid": grid, "--model": str(start), "--pairs": str(pairs), "--output_dir": str(output)}
     steps = {**STEPS, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
-    tuned, tune = [], gamma_grid.finetune
+    tuned, tune = [], pretraining.finetune
 
     def stop_at_the_second(ratings, arguments):
         tuned.append(arguments.output_dir)
@@ -35,7 +35,7 @@ def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeyp
             raise KeyboardInterrupt
         return tune(ratings, arguments)
 
-    monkeypatch.setattr(gamma_grid, "finetune", stop_at_the_second)
+    monkeypatch.setattr(pretraining, "finetune", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         pretrain(options(words, steps))
     assert not (output / "grid.json").exists()
