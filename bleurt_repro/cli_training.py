@@ -16,7 +16,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs (--help lists the options)."""
-    from bleurt_repro.hub_cards.after_training import train_with_card
+    from bleurt_repro.hub_cards.publish import train_with_card
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
     train_with_card(pretrain_or_search, (PairArguments, GridArguments, PretrainingArguments), context.args, echo)
@@ -24,7 +24,7 @@ def pretrain(context: typer.Context) -> None:
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings (--help lists the options)."""
-    from bleurt_repro.hub_cards.after_training import train_with_card
+    from bleurt_repro.hub_cards.publish import train_with_card
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
 

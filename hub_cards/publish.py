@@ -1,12 +1,15 @@
 """Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat.
 
 A folder is published with the card that its new address asks for, and without the names of this machine. `draw_card`
-draws the same card into a folder, for a look at it beforehand.
+draws the same card into a folder, for a look at it beforehand. `train_with_card` is a run of training with its card at the
+end, and with its publication if --push-to-hub asks for that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import json
 import logging
 import os
@@ -15,20 +18,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bleurt_repro import __version__
-from bleurt_repro.hub_cards.cards import draw_model_card, fill_in
+from bleurt_repro.hub_cards.cards import draw_model_card, fill_in, stages_of
 from bleurt_repro.hub_cards.checks import check_card, check_files, check_model, mask_secrets
 from bleurt_repro.hub_cards.contents import CARD, MAIN, REPLACED, File, Target, gather
 from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub, shorten_paths
 from bleurt_repro.hub_cards.space import draw_space_card, space_files, space_folder
-from bleurt_repro.training.results import RESULTS
+from bleurt_repro.metric.files.writing import write_text
+from bleurt_repro.training.results import RESULTS, Result
 
 if TYPE_CHECKING:
     from huggingface_hub import Discussion, HfApi
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 SPACE_SDK = "gradio"
 # Large files go up through hf_xet, which by itself retries for three to five minutes before it names a fault. One retry is
@@ -131,22 +135,13 @@ def _shorten(path: Path) -> bytes:
     return (json.dumps(shorten_paths(json.loads(path.read_text(encoding="utf-8"))), indent=2) + "\n").encode()
 
 
-def draw_card(
-    folder: str | Path,
-    *,
-    training: Sequence[str | Path] = (),
-    results: Sequence[str | Path] = (),
-    repo_id: str | None = None,
-    recipe: str | None = None,
-    license: str | None = None,
-    data_terms: str | None = None,
-    domain: str | None = None,
-    base_model: str | None = None,
-    datasets: Sequence[str] = (),
-    title: str | None = None,
-    source: str | None = None,
-) -> str:
-    """Draw the card of a checkpoint, a dataset or a Space; the arguments are those of the card of its kind.
+def draw_card(folder: str | Path, **arguments: Any) -> str:
+    """Draw the card of a checkpoint, a dataset or a Space.
+
+    Args:
+        folder: the checkpoint, dataset or Space.
+        arguments: those of the card of its kind: of `draw_model_card`, `draw_dataset_card`, `draw_synthetic_card` or
+            `draw_space_card`.
 
     Raises:
         FileNotFoundError: if there is no such folder.
@@ -157,28 +152,17 @@ def draw_card(
     place = Path(folder)
     if not place.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}: give a checkpoint, a dataset or a Space")
-    terms = {"recipe": recipe, "license": license, "data_terms": data_terms}
-    of_models = {"domain": domain, "base_model": base_model, "source": source}
+    kind, draw = "a dataset", functools.partial(draw_dataset_card, place)
     if (place / "config.json").is_file():
-        _refuse("a checkpoint", title=title)
-        return draw_model_card(
-            place, training=training, results=results, datasets=datasets, repo_id=repo_id, **of_models, **terms
-        )
-    rest = {"training": training, "results": results, "datasets": datasets, **of_models}
-    if (place / "app.py").is_file():
-        _refuse("a Space", title=title, **rest, **terms)
-        return draw_space_card(repo_id)
-    if is_finished(place):
-        _refuse("synthetic pairs", title=title, **rest, **terms)
-        return draw_synthetic_card(place, repo_id=repo_id)
-    _refuse("a dataset", **rest)
-    return draw_dataset_card(place, repo_id=repo_id, title=title, **terms)
-
-
-def _refuse(kind: str, **arguments: object) -> None:
-    given = [name.replace("_", "-") for name, value in arguments.items() if value]
-    if given:
-        raise ValueError(f"the card of {kind} takes no --{', --'.join(given)}")
+        kind, draw = "a checkpoint", functools.partial(draw_model_card, place)
+    elif (place / "app.py").is_file():
+        kind, draw = "a Space", functools.partial(draw_space_card)
+    elif is_finished(place):
+        kind, draw = "synthetic pairs", functools.partial(draw_synthetic_card, place)
+    given = {name: value for name, value in arguments.items() if value}
+    if unknown := [name.replace("_", "-") for name in given if name not in inspect.signature(draw).parameters]:
+        raise ValueError(f"the card of {kind} takes no --{', --'.join(unknown)}")
+    return draw(**given)
 
 
 def prepare(kind: str, folder: Path, files: Sequence[File] = ()) -> tuple[list[File], list[str]]:
@@ -259,7 +243,7 @@ def check_login(target: Target) -> None:
     _ask_hub(target, HfApi(library_name="bleurt_repro").whoami)
 
 
-def _ask_hub(target: Target, action: Callable[[], Result]) -> Result:
+def _ask_hub(target: Target, action: Callable[[], Answer]) -> Answer:
     """Do something on the Hub, again if a fault may pass, and report a failure in one sentence without any secret."""
     from huggingface_hub import get_token
 
@@ -284,7 +268,7 @@ def _ask_hub(target: Target, action: Callable[[], Result]) -> Result:
         raise ValueError(f"{target.place} was not published: {reason}") from error
 
 
-def _with_masked_messages(action: Callable[[], Result]) -> Result:
+def _with_masked_messages(action: Callable[[], Answer]) -> Answer:
     """Do something, with secrets masked in what the Hub's client logs and warns of: parts of it are the server's text."""
     with warnings.catch_warnings(record=True) as caught, _masked_logs():
         result = action()
@@ -361,3 +345,79 @@ def _blobs(api: HfApi, target: Target, revision: str) -> dict[str, str]:
 
     tree = api.list_repo_tree(target.repo_id, recursive=True, revision=revision, repo_type=target.kind)
     return {item.path: item.blob_id for item in tree if isinstance(item, RepoFile)}
+
+
+# --- after training ------------------------------------------------------------------------------------------------
+
+
+def train_with_card(
+    train: Callable[..., Any], argument_classes: Sequence[type], words: list[str], echo: Callable[[str], None]
+) -> None:
+    """Train, draw the card of the checkpoint, and publish it if --push-to-hub asks for it.
+
+    Args:
+        train: `finetune` or `pretrain`; it takes an instance of each of the argument classes.
+        argument_classes: dataclasses of settings; the first names the model, the last is the Trainer's.
+        words: of the command line.
+        echo: called with what was published.
+
+    Raises:
+        ValueError: before any training, if the run is to be published and no repository is named, or nobody is logged in.
+    """
+    from bleurt_repro.training.arguments import parse_config
+
+    *settings, args = parse_config(argument_classes, words)
+    target = _target_of_run(args)
+    if target:
+        check_login(target)
+    args.push_to_hub = False  # the Trainer would push at each save, and without a card
+    train(*settings, args)
+    folder = Path(args.output_dir)
+    if args.process_index or not (folder / RESULTS).is_file():
+        return
+    write_card(folder, settings[0].model, target.repo_id if target else None)
+    if target:
+        echo(_publish_run(target, folder))
+
+
+def write_card(folder: Path, start: str, repo_id: str | None = None) -> None:
+    """Draw the card of a run from its results and from those of what it started from.
+
+    Args:
+        folder: of the run.
+        start: name or folder of the model that it started from.
+        repo_id: where it will be published.
+    """
+    text = draw_model_card(folder, training=[*_earlier(start), folder / RESULTS], repo_id=repo_id)
+    write_text(folder / CARD, text)
+
+
+def _earlier(start: str) -> list[Path]:
+    """Find the results of the training before this one, if there are any."""
+    from bleurt_repro.metric.loading.find import find_checkpoint
+
+    path = find_checkpoint(start) / RESULTS
+    try:
+        stages_of(Result.read(path))
+    except (OSError, ValueError):  # there is none, or it is of something else
+        return []
+    return [path]
+
+
+def _target_of_run(args: Any) -> Target | None:
+    if args.hub_token:
+        raise ValueError("a token must not be a setting of a run: log in with `hf auth login`, or set HF_TOKEN")
+    if not args.push_to_hub:
+        return None
+    if not args.hub_model_id:
+        raise ValueError("--push-to-hub needs --hub-model-id ORG/NAME: where to publish the checkpoint")
+    return Target("model", args.hub_model_id, private=bool(args.hub_private_repo), revision=args.hub_revision)
+
+
+def _publish_run(target: Target, folder: Path) -> str:
+    try:
+        return publish_folder(target, folder)
+    except (ValueError, OSError) as error:
+        raise (ConnectionError if isinstance(error, ConnectionError) else ValueError)(
+            f"{error}; the checkpoint is complete in {folder}: `bleurt-repro publish model {folder} --repo-id {target.repo_id}`"
+        ) from error

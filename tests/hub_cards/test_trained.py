@@ -1,4 +1,4 @@
-"""After training: the card of the run, and its publication with --push_to_hub."""
+"""After training: the card of the run, and its publication with --push-to-hub."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tiny_training import QUICK, options
 from tests.tiny_training import finetune as train
 
 FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
-PUSH = {"--push_to_hub": "true", "--hub_model_id": "org/mine"}
+PUSH = {"--push-to-hub": "true", "--hub-model-id": "org/mine"}
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_pat
 
 
 def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_path, monkeypatch, capsys):
-    assert finetune({"--model": str(start)}, ratings, FEW, {"--push_to_hub": "true"}) == 2
-    assert "--push_to_hub needs --hub_model_id ORG/NAME" in capsys.readouterr().err
+    assert finetune({"--model": str(start)}, ratings, FEW, {"--push-to-hub": "true"}) == 2
+    assert "--push-to-hub needs --hub-model-id ORG/NAME" in capsys.readouterr().err
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH, {"--hub_token": "hf_secret"}) == 2
     error = capsys.readouterr().err
     assert "a token must not be a setting of a run: log in" in error and "hf_secret" not in error
