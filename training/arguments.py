@@ -36,12 +36,12 @@ COMMON = {
     "num_train_epochs": "Passes over the training data, if max_steps is -1.",
     "global_batch_size": None,
     "per_device_train_batch_size": "Examples a process takes at once; lower it if memory runs out.",
-    "eval_steps": "Steps between two validations; save_steps must be a multiple of it.",
+    "eval_steps": "Steps between two validations; --save-steps must be a multiple of it.",
     "save_steps": "Steps between two checkpoints to resume from.",
     "early_stopping": None,
     "seed": "Of the order of the data, of dropout and of new weights.",
     "bf16": "Compute in bfloat16: faster on recent GPUs.",
-    "push_to_hub": "Publish the result on the Hub; needs hub_model_id.",
+    "push_to_hub": "Publish the result on the Hub; needs --hub-model-id.",
     "hub_model_id": "Where to publish it: ORG/NAME.",
 }
 # Options of single scripts that few people use.
