@@ -35,7 +35,7 @@ class Job:
 
 def scoring(given: Path) -> Job:
     """`score --output`, in windows of 20 records."""
-    from bleurt_repro.metric.bulk import score_files
+    from bleurt_repro.metric.bulk import scoring as bulk
     from tests.conftest import TINY_WORDS, make_tiny_scorer
 
     make_tiny_scorer(given / "scorer")
@@ -45,11 +45,11 @@ def scoring(given: Path) -> Job:
         for _ in range(400)
     ]
     (given / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    score_files.WINDOWS["cpu"] = 20
+    bulk.WINDOWS["cpu"] = 20
     options = {"checkpoint": str(given / "scorer"), "device": "cpu", "progress": False}
 
     def run(folder: Path) -> None:
-        score_files.score_files(
+        bulk.score_files(
             references=None,
             candidates=None,
             sources=None,

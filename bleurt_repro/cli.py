@@ -134,7 +134,7 @@ def score(
     shard_index: Annotated[int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.")] = None,
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
-    from bleurt_repro.metric.bulk.score_files import score_files
+    from bleurt_repro.metric.bulk.scoring import score_files
 
     score_files(
         references=references,

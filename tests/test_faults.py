@@ -16,8 +16,8 @@ from bleurt_repro.cli import main
 from bleurt_repro.datasets_builders.ratings.export import write_splits
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
-from bleurt_repro.metric.bulk import score_files as module
-from bleurt_repro.metric.bulk.score_files import score_files
+from bleurt_repro.metric.bulk import scoring as module
+from bleurt_repro.metric.bulk.scoring import score_files
 from bleurt_repro.metric.convert.convert import convert
 from bleurt_repro.metric.files.writing import write_bytes
 from bleurt_repro.metric.forward.score_cache import ScoreCache

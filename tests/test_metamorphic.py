@@ -11,7 +11,7 @@ import warnings
 import pytest
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.bulk.score_files import score_files
+from bleurt_repro.metric.bulk.scoring import score_files
 from bleurt_repro.metric.forward.onnx import LIBRARIES
 from bleurt_repro.metric.forward.plain import PlainForward
 from tests.real_data import wmt_ratings

@@ -13,8 +13,8 @@ import warnings
 import pytest
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.bulk import score_files as module
-from bleurt_repro.metric.bulk.score_files import score_files
+from bleurt_repro.metric.bulk import scoring as module
+from bleurt_repro.metric.bulk.scoring import score_files
 
 WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
 COUNT = 50
@@ -193,7 +193,7 @@ def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_p
 
 def test_scoring_a_file_imports_no_library_that_it_does_not_use(tmp_path, pairs, tiny_scorer):
     code = (
-        "import sys; from bleurt_repro.metric.bulk.score_files import score_files\n"
+        "import sys; from bleurt_repro.metric.bulk.scoring import score_files\n"
         "score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
         "  as_json=False, aggregate='max', scorer_options={'checkpoint': sys.argv[3]})\n"
         "unused = ('datasets', 'evaluate', 'pandas', 'matplotlib', 'sacrebleu', 'onnxruntime', 'gradio')\n"
