@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -12,6 +13,17 @@ experiment_app = typer.Typer(cls=Group, help="Run the experiments of the papers,
 
 # Commands that read their own options (dataclasses of defaults, a YAML file, overrides) take them all from here.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+# What each experiment does, by the name of its command and of its file in training/experiments.
+EXPERIMENTS = {
+    "agreement": "Measure how well metrics agree with people, on ratings or ranks of your own",
+    "wmt": "Agreement with the ratings of a WMT year, beside the published figures",
+    "drift": "Agreement where training ratings are worse and test ratings better",
+    "webnlg": "Agreement with ratings of data-to-text systems",
+    "ablation": "What each pre-training task and step adds",
+    "robleurt": "Sources, combination, encoders, pre-training and denoising, table by table",
+    "sanity": "Judge checkpoints and baselines on minimal pairs and at the extremes",
+    "adversarial": "Measure how easily metrics are fooled: turned meanings, random words, degenerate candidates",
+}
 
 
 def pretrain(context: typer.Context) -> None:
@@ -86,65 +98,16 @@ def calibrate(
     )
 
 
-@experiment_app.command("agreement", cls=Command, context_settings=PASS_ON)
-def experiment_agreement(context: typer.Context) -> None:
-    """Measure how well metrics agree with people, on ratings or ranks of your own (--help lists the options)."""
-    from bleurt_repro.training.experiments import agreement
+def _add_experiment(name: str, description: str) -> None:
+    """Add the command that runs an experiment, `main` of its module, and prints its table."""
 
-    echo(agreement.draw_table(agreement.main(context.args)))
+    def run(context: typer.Context) -> None:
+        experiment = import_module(f"bleurt_repro.training.experiments.{name}")
+        echo(experiment.draw_table(experiment.main(context.args)))
 
-
-@experiment_app.command("wmt", cls=Command, context_settings=PASS_ON)
-def experiment_wmt(context: typer.Context) -> None:
-    """Agreement with the ratings of a WMT year, beside the published figures (--help lists the options)."""
-    from bleurt_repro.training.experiments import wmt
-
-    echo(wmt.draw_table(wmt.main(context.args)))
+    help_text = f"{description} (--help lists the options)."
+    experiment_app.command(name, cls=Command, context_settings=PASS_ON, help=help_text)(run)
 
 
-@experiment_app.command("drift", cls=Command, context_settings=PASS_ON)
-def experiment_drift(context: typer.Context) -> None:
-    """Agreement where training ratings are worse and test ratings better (--help lists the options)."""
-    from bleurt_repro.training.experiments import drift
-
-    echo(drift.draw_table(drift.main(context.args)))
-
-
-@experiment_app.command("webnlg", cls=Command, context_settings=PASS_ON)
-def experiment_webnlg(context: typer.Context) -> None:
-    """Agreement with ratings of data-to-text systems (--help lists the options)."""
-    from bleurt_repro.training.experiments import webnlg
-
-    echo(webnlg.draw_table(webnlg.main(context.args)))
-
-
-@experiment_app.command("ablation", cls=Command, context_settings=PASS_ON)
-def experiment_ablation(context: typer.Context) -> None:
-    """What each pre-training task and step adds (--help lists the options)."""
-    from bleurt_repro.training.experiments import ablation
-
-    echo(ablation.draw_table(ablation.main(context.args)))
-
-
-@experiment_app.command("robleurt", cls=Command, context_settings=PASS_ON)
-def experiment_robleurt(context: typer.Context) -> None:
-    """Sources, combination, encoders, pre-training and denoising, table by table (--help lists the options)."""
-    from bleurt_repro.training.experiments import robleurt
-
-    echo(robleurt.draw_tables(robleurt.main(context.args)))
-
-
-@experiment_app.command("sanity", cls=Command, context_settings=PASS_ON)
-def experiment_sanity(context: typer.Context) -> None:
-    """Judge checkpoints and baselines on minimal pairs and at the extremes (--help lists the options)."""
-    from bleurt_repro.training.experiments import sanity
-
-    echo(sanity.draw_table(sanity.main(context.args)))
-
-
-@experiment_app.command("adversarial", cls=Command, context_settings=PASS_ON)
-def experiment_adversarial(context: typer.Context) -> None:
-    """Measure how easily metrics are fooled: turned meanings, random words, degenerate candidates (--help lists the options)."""
-    from bleurt_repro.training.experiments import adversarial
-
-    echo(adversarial.draw_table(adversarial.main(context.args)))
+for experiment_name, what_it_does in EXPERIMENTS.items():
+    _add_experiment(experiment_name, what_it_does)

@@ -29,7 +29,8 @@ from bleurt_repro.training.experiments.options import (
     command,
     read_options,
 )
-from bleurt_repro.training.experiments.report import draw_averages, draw_comparisons, draw_table, write_report
+from bleurt_repro.training.experiments.report import draw_averages, draw_comparisons, write_report
+from bleurt_repro.training.experiments.report import draw_table as draw_rows
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
@@ -149,9 +150,9 @@ def run_robleurt(options: RobleurtOptions, metrics: MetricOptions, models: Model
             "uncertainty": _uncertainty(members, tables),
         },
     )
-    texts = {"table.md": draw_table(result), "comparisons.md": draw_comparisons(result)}
+    texts = {"table.md": draw_rows(result), "comparisons.md": draw_comparisons(result)}
     write_report(
-        options.output, result, {**texts, "tables.md": draw_tables(result)}, {"robleurt": draw_averages(result)}
+        options.output, result, {**texts, "tables.md": draw_table(result)}, {"robleurt": draw_averages(result)}
     )
     return result
 
@@ -341,7 +342,7 @@ def _samples(table: pandas.DataFrame, min_difference: float) -> list[Sample]:
     return [*rating_samples(table, "lp", ("kendall_tau",)), *ranks]
 
 
-def draw_tables(results: Mapping[str, Any]) -> str:
+def draw_table(results: Mapping[str, Any]) -> str:
     """Draw each of the paper's tables that has two rows or more, and the figures beside them.
 
     Args:
@@ -351,7 +352,7 @@ def draw_tables(results: Mapping[str, Any]) -> str:
     parts = []
     for number, names in results["tables"].items():
         own = {**results, "rows": [rows[name] for name in names], "published": []}
-        parts += [f"## {TITLES[number]}\n", draw_table(own)]
+        parts += [f"## {TITLES[number]}\n", draw_rows(own)]
     noise, spread = results["denoising"], results["uncertainty"]
     parts.append(f"## Noise, by {noise['judges']} judges\n")
     parts += [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bleurt_repro.training.experiments import trained_models as fine_tuning
-from bleurt_repro.training.experiments.robleurt import draw_tables, main
+from bleurt_repro.training.experiments.robleurt import draw_table, main
 from tests.tiny_experiments import write_config, write_data
 from tests.tiny_robertas import make_tiny_encoder
 
@@ -36,7 +36,7 @@ def test_the_rows_of_each_table(done):
     signatures = {row["name"]: row["signature"] for row in results["rows"]}
     assert "inputs:source+candidate+reference|max_length:40|" in signatures["RoBLEURT-Src"]
     assert "inputs:candidate+reference|max_length:32|" in signatures["RoBLEURT-NoSrc"]
-    assert (folder / "tables.md").read_text() == draw_tables(results)
+    assert (folder / "tables.md").read_text() == draw_table(results)
 
 
 def test_noise_is_found_and_each_method_trains_on_its_own_ratings(done):
