@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.install import install_command, package_source
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.training.results import Result
+from bleurt_repro.training.results import Result, repeating_command
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -31,8 +31,6 @@ SETTINGS_SHOWN = (
     "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "num_train_epochs", "max_steps",
     "global_batch_size", "max_length", "bf16", "seed",
 )  # fmt: skip
-# Recorded beside the options, but not options: they follow from the machine.
-NO_OPTIONS = ("world_size", "gradient_accumulation_steps")
 PRETRAINING, FINETUNING = "Pre-training", "Fine-tuning"
 # The pairs of the sanity experiment, in which one candidate is better by construction.
 SANITY_TABLES = {
@@ -390,7 +388,7 @@ def _stage(results: Mapping[str, Any]) -> dict[str, Any]:
         "title": FINETUNING if kind == "ratings" else PRETRAINING,
         "summary": summary,
         "data": _data(data),
-        "command": _command("finetune" if kind == "ratings" else "pretrain", settings),
+        "command": repeating_command(f"bleurt-repro {'finetune' if kind == 'ratings' else 'pretrain'}", settings),
         "settings": settings,
     }
 
@@ -405,13 +403,3 @@ def _data(data: Mapping[str, Any]) -> list[str]:
     if "truncated" in data:
         sentences.append(f"{data['truncated']:,} texts were cut to the maximum length")
     return sentences
-
-
-def _command(name: str, settings: Mapping[str, Any]) -> str:
-    """Write the command that repeats a run, with files and folders by name."""
-    words = [f"bleurt-repro {name}"]
-    for key, value in settings.items():
-        if key not in NO_OPTIONS and value is not None and value != []:
-            shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            words.append(f"--{key} {shown.lower() if isinstance(value, bool) else shown}")
-    return " ".join([*words, "--output_dir OUT"])

@@ -68,8 +68,9 @@ def repeating_command(program: str, settings: Mapping[str, Any]) -> str:
     for name, value in settings.items():
         if name not in FROM_THE_MACHINE and value is not None and value != []:
             shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            words.append(f"--{name} {shown.lower() if isinstance(value, bool) else shown}")
-    return " ".join([*words, "--output_dir OUT"])
+            option = f"--{name.replace('_', '-')}"
+            words.append(f"{option} {shown.lower() if isinstance(value, bool) else shown}")
+    return " ".join([*words, "--output-dir OUT"])
 
 
 @dataclass(frozen=True, eq=False)
