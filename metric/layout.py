@@ -21,12 +21,14 @@ LAYOUTS = {
 POSITIONS_AFTER_PADDING = (
     "camembert",
     "data2vec-text",
+    "mpnet",
     "roberta",
     "roberta-prelayernorm",
     "xlm-roberta",
     "xlm-roberta-xl",
     "xmod",
 )
+MPNET_PADDING = 1  # whatever the config's padding token is
 # A tokenizer without a limit records a far larger number (VERY_LARGE_INTEGER in `transformers`).
 NO_LIMIT = 1_000_000
 
@@ -104,8 +106,9 @@ class Layout:
 def readable_positions(config: Any) -> int | None:
     """Return how many tokens a model has positions for; None if its `transformers` config sets no limit."""
     positions = getattr(config, "max_position_embeddings", None)
-    if positions and getattr(config, "model_type", "") in POSITIONS_AFTER_PADDING:
-        return positions - config.pad_token_id - 1
+    family = getattr(config, "model_type", "")
+    if positions and family in POSITIONS_AFTER_PADDING:
+        return positions - 1 - (MPNET_PADDING if family == "mpnet" else config.pad_token_id)
     return positions
 
 

@@ -1,11 +1,18 @@
-"""Tiny random BERT and RemBERT classifiers, and encoded pairs of given lengths."""
+"""Tiny random BERT, RemBERT and MPNet classifiers, and encoded pairs of given lengths."""
 
 from __future__ import annotations
 
 import random
 
 import torch
-from transformers import BertConfig, BertForSequenceClassification, RemBertConfig, RemBertForSequenceClassification
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    MPNetConfig,
+    MPNetForSequenceClassification,
+    RemBertConfig,
+    RemBertForSequenceClassification,
+)
 
 from bleurt_repro.metric.forward.encoding import Encoded
 
@@ -29,6 +36,13 @@ def rembert(**settings) -> RemBertForSequenceClassification:
     torch.manual_seed(2)
     config = RemBertConfig(num_hidden_layers=3, input_embedding_size=16, output_embedding_size=16, **SIZES | settings)
     return RemBertForSequenceClassification(config).eval()
+
+
+def mpnet(layers: int = 3, **settings) -> MPNetForSequenceClassification:
+    torch.manual_seed(3)
+    own = {"max_position_embeddings": 66, "initializer_range": 0.2}
+    config = MPNetConfig(num_hidden_layers=layers, **SIZES | own | settings)
+    return MPNetForSequenceClassification(config).eval()
 
 
 def inputs(*lengths: int) -> list[Encoded]:

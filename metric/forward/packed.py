@@ -1,9 +1,9 @@
-"""An exact forward pass for BERT- and RemBERT-shaped scorers on a CPU that computes only what the score needs.
+"""An exact forward pass for scorers shaped as BERT, RemBERT or MPNet, on a CPU, that computes only what the score needs.
 
 The tokens of all pairs stand in one row, so linear layers see no padding but a little at its end (`few_sizes`); attention
-runs over pairs of equal length, which need no mask; the last layer computes only [CLS], the one token that the score
-reads (BLEURT, section 3.2). The weights are those of the `transformers` model, laid out once as oneDNN's matrix products
-want them.
+runs over pairs of equal length, which need no mask but MPNet's bias by relative position; the last layer computes only
+[CLS], the one token that the score reads (BLEURT, section 3.2). The weights are those of the `transformers` model, laid
+out once as oneDNN's matrix products want them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from bleurt_repro.metric.forward.encoding import Encoded
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Attributes of the encoder in the two classes whose architecture is written out here.
-ENCODERS = {"BertForSequenceClassification": "bert", "RemBertForSequenceClassification": "rembert"}
+# Attributes of the encoder in the classes whose architecture is written out here.
+ENCODERS = {
+    "BertForSequenceClassification": "bert",
+    "RemBertForSequenceClassification": "rembert",
+    "MPNetForSequenceClassification": "mpnet",
+}
 # A second layout of the weights doubles their memory: beyond this many bytes they are read where they are.
 LAID_OUT_BYTES = 1 << 30
 # The GELUs by their names in `transformers`, as the approximation that torch knows.
@@ -38,8 +42,18 @@ class Group(NamedTuple):
     length: int
 
 
+class _Attention(NamedTuple):
+    """The modules of a layer's attention, which MPNet calls by other names."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
+    norm: nn.LayerNorm
+
+
 def can_pack(model: PreTrainedModel) -> bool:
-    """Return whether this forward pass computes what the model's own would: a plain BERT or RemBERT encoder on a CPU."""
+    """Return whether this forward pass computes what the model's own would: a plain encoder of `ENCODERS` on a CPU."""
     config = model.config
     return (
         type(model).__name__ in ENCODERS
@@ -49,8 +63,8 @@ def can_pack(model: PreTrainedModel) -> bool:
         and config.hidden_act in GELUS
         and config.num_labels == 1
         and getattr(config, "position_embedding_type", "absolute") == "absolute"
-        and not config.is_decoder
-        and not config.add_cross_attention
+        and not getattr(config, "is_decoder", False)
+        and not getattr(config, "add_cross_attention", False)
     )
 
 
@@ -80,11 +94,16 @@ class PackedForward:
             laid_out = sum(weight.nbytes for weight in encoder.encoder.parameters()) <= LAID_OUT_BYTES
         self._embeddings = encoder.embeddings
         self._widen = getattr(encoder.encoder, "embedding_hidden_mapping_in", None)  # RemBERT's
+        is_mpnet = ENCODERS[type(model).__name__] == "mpnet"
+        self._biases = _biases_by_distance(encoder) if is_mpnet else None
+        # MPNet numbers the tokens from the one after the padding token's id, without the padding tokens among them.
+        self._padding: int | None = encoder.embeddings.padding_idx if is_mpnet else None
         layers = list(encoder.encoder.layer)
         self._layers = [_Layer(layer, model.config, laid_out) for layer in layers[:-1]]
         self._last = _LastLayer(layers[-1], model.config, laid_out)
-        self._pooler: Any = encoder.pooler.dense
-        self._classifier: Any = model.classifier
+        head: Any = model.classifier
+        self._pooler: Any = head.dense if is_mpnet else encoder.pooler.dense
+        self._classifier: Any = head.out_proj if is_mpnet else head
         self._weights = _versions(model)
 
     def is_current(self, model: PreTrainedModel) -> bool:
@@ -124,22 +143,38 @@ class PackedForward:
         more_tokens = 0 if any_size else few_sizes(tokens) - tokens
         more_pairs = 0 if any_size else few_sizes(pairs) - pairs
         hidden = self._embed(_longer(ids, more_tokens), _longer(segments, more_tokens), groups)
+        biases = [self._bias(group.length) for group in groups]
         for layer in self._layers:
-            hidden = layer(hidden, groups, more_tokens)
+            hidden = layer(hidden, groups, biases, more_tokens)
         first = _joined([torch.arange(group.pairs) * group.length + group.start for group in groups])
-        pooled = torch.tanh(self._pooler(self._last(hidden, groups, _longer(first, more_pairs), more_pairs)))
+        pooled = torch.tanh(self._pooler(self._last(hidden, groups, biases, _longer(first, more_pairs), more_pairs)))
         scores = self._classifier(pooled)[:, 0].float()
         return scores[:pairs] if more_pairs else scores
 
     def _embed(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
-        """Return the sum of the three embeddings, normalised; (tokens, hidden)."""
+        """Return the sum of the embeddings, normalised; (tokens, hidden)."""
         own = self._embeddings
-        hidden = own.word_embeddings(ids) + own.token_type_embeddings(segments)
+        hidden = own.word_embeddings(ids)
+        if self._padding is None:
+            hidden = hidden + own.token_type_embeddings(segments)
         positions = own.position_embeddings.weight
         for start, count, length in groups:
-            hidden[start : start + count * length].view(count, length, -1).add_(positions[:length])
+            place = slice(start, start + count * length)
+            if self._padding is None:
+                hidden[place].view(count, length, -1).add_(positions[:length])
+            else:
+                is_text = ids[place].view(count, length).ne(self._padding).long()
+                numbers = is_text.cumsum(1) * is_text + self._padding
+                hidden[place].view(count, length, -1).add_(positions[numbers])
         hidden = own.LayerNorm(hidden)
         return hidden if self._widen is None else self._widen(hidden)
+
+    def _bias(self, length: int) -> Tensor | None:
+        """Return what MPNet adds to the products of queries and keys, (1, heads, length, length); None of the others."""
+        if self._biases is None:
+            return None
+        places = torch.arange(length)
+        return self._biases[:, places[None] - places[:, None] + self._biases.shape[1] // 2][None]
 
 
 class _Block:
@@ -147,8 +182,8 @@ class _Block:
 
     def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
         self.heads = config.num_attention_heads
-        self.attention_output = _product([layer.attention.output.dense], laid_out)
-        self.attention_norm = layer.attention.output.LayerNorm
+        self.attention_output = _product([_attention(layer).output], laid_out)
+        self.attention_norm = _attention(layer).norm
         self.up = _product([layer.intermediate.dense], laid_out, GELUS[config.hidden_act])
         self.down = _product([layer.output.dense], laid_out)
         self.norm = layer.output.LayerNorm
@@ -164,16 +199,16 @@ class _Layer(_Block):
 
     def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
         super().__init__(layer, config, laid_out)
-        own = layer.attention.self
+        own = _attention(layer)
         self.query_key_value = _product([own.query, own.key, own.value], laid_out)
 
-    def __call__(self, hidden: Tensor, groups: Sequence[Group], more: int) -> Tensor:
+    def __call__(self, hidden: Tensor, groups: Sequence[Group], biases: Sequence[Tensor | None], more: int) -> Tensor:
         projected = self.query_key_value(hidden)  # (tokens, 3 * hidden)
         attended = []
-        for start, count, length in groups:
+        for (start, count, length), bias in zip(groups, biases, strict=True):
             own = projected[start : start + count * length].view(count, length, 3, self.heads, -1)
             query, key, value = own.permute(2, 0, 3, 1, 4)  # each (pairs, heads, length, head size)
-            mixed = scaled_dot_product_attention(query, key, value)
+            mixed = scaled_dot_product_attention(query, key, value, bias)
             attended.append(mixed.transpose(1, 2).reshape(count * length, -1))
         return self.after_attention(_joined(attended, more), hidden)
 
@@ -183,21 +218,48 @@ class _LastLayer(_Block):
 
     def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
         super().__init__(layer, config, laid_out)
-        own = layer.attention.self
+        own = _attention(layer)
         self.query = _product([own.query], laid_out)
         self.key_value = _product([own.key, own.value], laid_out)
 
-    def __call__(self, hidden: Tensor, groups: Sequence[Group], first: Tensor, more: int) -> Tensor:
+    def __call__(
+        self, hidden: Tensor, groups: Sequence[Group], biases: Sequence[Tensor | None], first: Tensor, more: int
+    ) -> Tensor:
         hidden_first = hidden[first]
         query, projected = self.query(hidden_first), self.key_value(hidden)
         attended, done = [], 0
-        for start, count, length in groups:
+        for (start, count, length), bias in zip(groups, biases, strict=True):
             own = projected[start : start + count * length].view(count, length, 2, self.heads, -1)
             key, value = own.permute(2, 0, 3, 1, 4)
             mine = query[done : done + count].view(count, self.heads, 1, -1)
-            attended.append(scaled_dot_product_attention(mine, key, value).reshape(count, -1))
+            mixed = scaled_dot_product_attention(mine, key, value, None if bias is None else bias[:, :, :1])
+            attended.append(mixed.reshape(count, -1))
             done += count
         return self.after_attention(_joined(attended, more), hidden_first)
+
+
+def _attention(layer: Any) -> _Attention:
+    """Return the modules of a layer's attention."""
+    attention = layer.attention
+    if hasattr(attention, "attn"):  # MPNet's
+        own = attention.attn
+        return _Attention(own.q, own.k, own.v, own.o, attention.LayerNorm)
+    own, after = attention.self, attention.output
+    return _Attention(own.query, own.key, own.value, after.dense, after.LayerNorm)
+
+
+def _biases_by_distance(encoder: Any) -> Tensor:
+    """Return MPNet's attention biases for all distances between two tokens, from the largest negative to the largest.
+
+    Args:
+        encoder: an `MPNetModel`, whose own method sorts distances into buckets.
+
+    Returns:
+        (heads, 2 * positions - 1).
+    """
+    farthest = encoder.embeddings.position_embeddings.num_embeddings - 1
+    buckets = encoder.encoder.relative_position_bucket(torch.arange(-farthest, farthest + 1))
+    return encoder.encoder.relative_attention_bias.weight.detach()[buckets].T.contiguous()
 
 
 def _longer(row: Tensor, more: int) -> Tensor:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.layout import Layout, readable_positions
 
 
 def test_what_is_recorded_is_read_back():
@@ -41,3 +41,12 @@ def test_a_layout_that_cannot_be(fields, message):
 def test_reference_free():
     layout = Layout(inputs=("source", "candidate"))
     assert (layout.reads_sources, layout.reads_references) == (True, False)
+
+
+@pytest.mark.parametrize("padding", [0, 1])  # MPNet numbers positions from 2, whatever its padding token
+def test_mpnet_reads_two_tokens_less_than_it_has_positions(padding):
+    config = SimpleNamespace(model_type="mpnet", max_position_embeddings=514, pad_token_id=padding)
+    assert readable_positions(config) == Layout.from_config(config).max_length == 512
+    config.bleurt = {"max_length": 513}
+    with pytest.raises(ValueError, match="513 is more than the model's 512 positions"):
+        Layout.from_config(config)

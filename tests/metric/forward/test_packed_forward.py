@@ -20,7 +20,7 @@ from bleurt_repro.metric.forward import packed as packed_forward
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.forward.packed import PackedForward, can_pack, few_sizes
 from bleurt_repro.metric.forward.plain import PlainForward
-from tests.tiny_berts import SIZES, bert, inputs, rembert
+from tests.tiny_berts import SIZES, bert, inputs, mpnet, rembert
 
 
 def both(model, pairs: list[Encoded]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -38,48 +38,69 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
-@pytest.mark.parametrize("make", [bert, rembert])
+@pytest.mark.parametrize("make", [bert, rembert, mpnet])
 def test_the_scores_are_those_of_the_model(make, lengths):
     packed, plain = both(make(), inputs(*lengths))
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
     assert len(lengths) == 1 or packed.std() > 0.01  # the model tells its inputs apart
 
 
-@pytest.mark.parametrize("gelu", sorted(packed_forward.GELUS))
-@pytest.mark.parametrize("layers", [1, 2])
-def test_every_gelu_is_the_models(gelu, layers):
-    packed, plain = both(bert(layers, hidden_act=gelu), inputs(9, 9, 5))
+def test_mpnets_biases_by_relative_position_count():
+    model, pairs = mpnet(), inputs(40, 40, 12)
+    with torch.inference_mode():
+        before = PackedForward(model)(pairs)
+        model.mpnet.encoder.relative_attention_bias.weight.mul_(-1)
+        packed, plain = both(model, pairs)
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+    assert (packed - before).abs().min() > 0.01
+
+
+def test_a_padding_token_in_the_text_has_no_position_of_its_own():
+    ids = [0, 9, 1, 9, 30, 2]  # 1 is MPNet's padding token
+    pair = Encoded(ids, [0] * len(ids), False)
+    packed, plain = both(mpnet(), [pair, pair._replace(ids=[0, 9, 9, 9, 30, 2])])
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("make", [bert, rembert])
+@pytest.mark.parametrize("gelu", sorted(packed_forward.GELUS))
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("make", [bert, mpnet])
+def test_every_gelu_is_the_models(make, gelu, layers):
+    packed, plain = both(make(layers, hidden_act=gelu), inputs(9, 9, 5))
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("make", [bert, rembert, mpnet])
 def test_weights_may_be_read_where_they_are(make, monkeypatch):
     monkeypatch.setattr(packed_forward, "LAID_OUT_BYTES", 0)
     packed, plain = both(make(hidden_act="gelu_new"), inputs(9, 9, 5))
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
 
 
-def test_half_precision_is_near():
-    model = bert(initializer_range=0.1).to(torch.bfloat16)
+@pytest.mark.parametrize("make", [bert, mpnet])
+def test_half_precision_is_near(make):
+    model = make(initializer_range=0.1).to(torch.bfloat16)
     assert can_pack(model)
     packed, plain = both(model, inputs(30, 30, 9))
     assert packed.dtype == torch.float32
     torch.testing.assert_close(packed, plain, atol=0.05, rtol=0)
 
 
-def test_changed_weights_are_noticed():
-    model = bert()
+@pytest.mark.parametrize("make", [bert, mpnet])
+def test_changed_weights_are_noticed(make):
+    model = make()
     packed = PackedForward(model)
     assert packed.is_current(model)
     assert not packed.is_current(copy.deepcopy(model))
     with torch.no_grad():
-        model.classifier.bias.add_(1)
+        next(model.classifier.parameters()).add_(1)
     assert not packed.is_current(model)
 
 
 OTHERS = {
     "two labels": lambda: bert(num_labels=2),
     "relu": lambda: bert(hidden_act="relu"),
+    "MPNet's relu": lambda: mpnet(hidden_act="relu"),
     "decoder": lambda: bert(is_decoder=True),
     "float16": lambda: bert().half(),
     "elsewhere": lambda: bert().to("meta"),
