@@ -99,6 +99,13 @@ def test_tables_of_the_documentation_are_drawn_from_their_results():
 
 
 def test_the_command_of_a_run_repeats_its_options_with_dashes_and_without_what_the_machine_decided():
-    settings = {"max_steps": 4, "bf16": True, "pairs": ["a", "b"], "leave_out": [], "train_file": None, "world_size": 2}
+    settings = {
+        "max_steps": 4,
+        "bf16": True,
+        "pairs": ["a", "b"],
+        "leave_out": [],
+        "train_file": None,
+        "world_size": 2,
+    }
     command = repeating_command("bleurt-repro pretrain", settings)
     assert command == "bleurt-repro pretrain --max-steps 4 --bf16 true --pairs a b --output-dir OUT"
