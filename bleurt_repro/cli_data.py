@@ -234,6 +234,32 @@ def data_opposites(
     _print_counts(write_contrasts(place, make_opposite_pairs(pairs, seed)))
 
 
+@data_app.command(
+    "near-copies",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data near-copies --ratings train.jsonl --output near-copies.jsonl",
+        "bleurt-repro data near-copies --input text.tsv --column 3 --pairs 24000 --output near-copies.jsonl",
+    ),
+)
+def data_near_copies(
+    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    input: Annotated[
+        str | None, typer.Option(help="Text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id of sentences.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="Column with the text: a name, or a number from 1.")] = None,
+    ratings: Annotated[str | None, typer.Option(help="Ratings whose references are used, too.")] = None,
+    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 24_000,
+    most_texts: Annotated[int, typer.Option(help="How many sentences of the input to read.")] = 50_000,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make near copies of sentences: one thing changed, which turns the meaning, or keeps it."""
+    from bleurt_repro.datasets_builders.contrasts.near_copies import near_copy_file
+
+    _print_counts(near_copy_file(output, pairs, input, column, ratings, most_texts, seed, overwrite))
+
+
 def _print_counts(counts: dict[str, int]) -> None:
     for split, records in counts.items():
         echo(f"{split}: {records:,} records")

@@ -2,7 +2,7 @@
 
 | another meaning | less, or more | the same meaning |
 |---|---|---|
-| `change_number`, `change_name`, `change_negation`, `change_tense`, `swap_roles` | `leave_out`, `put_in` | `make_passive`, `move_phrase`, `vary_form` |
+| `change_number`, `change_magnitude`, `change_name`, `change_negation`, `change_tense`, `swap_roles` | `leave_out`, `put_in` | `make_passive`, `move_phrase`, `vary_form` |
 
 Each returns the altered text, or None where it finds nothing to change. They are rules over words, without a parser: some
 results are clumsy, a few do not mean what they should. For training, not for testing.
@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 
 from bleurt_repro.datasets_builders.contrasts import Random
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 _DIGIT = re.compile(r"\d")
+_DIGITS = re.compile(r"(?<![\d.,:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\d:/-]|[.,]\d)")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
@@ -77,6 +79,10 @@ _ASKED = re.compile(
 _TRAILING = re.compile(
     r"([^,;:?!]{8,}?),? ((?:after|because|before|during|if|in|on|since|until|when|while) [^,.;:?!]{6,})([.!])"
 )
+# What stands between two members of a list: commas, "and" or "or", articles, and other members of one or two words.
+_LISTED = re.compile(
+    r"(?:,? (?:and|or|&) (?:the )?|, (?:the )?)(?:(?:\w+ )?\w+(?:,? (?:and|or|&) (?:the )?|, (?:the )?))*"
+)
 
 
 def change_number(text: str, random: Random) -> str | None:
@@ -91,6 +97,22 @@ def change_number(text: str, random: Random) -> str | None:
     else:
         return None
     return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+
+
+def change_magnitude(text: str, random: Random) -> str | None:
+    """Make a number written in digits ten or a hundred times larger or smaller ("1,200" to "120"); None if there is none."""
+    places = list(_DIGITS.finditer(text))
+    if not places:
+        return None
+    place = places[random.integers(len(places))]
+    number = Decimal(place.group().replace(",", ""))
+    factor = (Decimal(10), Decimal(100), Decimal("0.1"), Decimal("0.01"))[random.integers(4)]
+    changed = number * factor
+    if changed == number:
+        return None
+    grouped = "," if "," in place.group() or changed >= 10_000 else ""
+    written = f"{changed.normalize():{grouped}f}"
+    return text[: place.start()] + written + text[place.end() :]
 
 
 def names_in(text: str) -> list[str]:
@@ -132,13 +154,14 @@ def change_tense(text: str, random: Random) -> str | None:
 
 
 def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
-    """Exchange two of `names`, two nouns after "the", or a subject and an object pronoun; None if there are none."""
+    """Exchange two of `names`, two nouns after "the", or a subject and an object pronoun; None if there are none, or listed ones."""
     known = [place for place in WORD.finditer(text) if place.group() in names]
     for places in (known, list(_NOUN.finditer(text))):
         if len({place.group() for place in places}) > 1:
             one, two = (places[i] for i in sorted(random.permutation(len(places))[:2]))
-            if one.group() != two.group():
-                between = text[one.end() : two.start()]
+            between = text[one.end() : two.start()]
+            # In a list ("France, Italy and Spain", "the cat and the dog") the order does not matter.
+            if one.group() != two.group() and not _LISTED.fullmatch(between):
                 return text[: one.start()] + two.group() + between + one.group() + text[two.end() :]
     return _swap_pronouns(text)
 

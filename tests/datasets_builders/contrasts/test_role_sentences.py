@@ -1,4 +1,4 @@
-"""Sentences of who did what to whom: the turned ones have the same words, and nothing else tells them apart."""
+"""Sentences whose participants have roles: the turned ones have the same words, and nothing else tells them apart."""
 
 from __future__ import annotations
 
