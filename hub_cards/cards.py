@@ -7,10 +7,11 @@ results file says is "not measured", "not recorded" or "not stated" on the card.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.files.writing import markdown_table
 from bleurt_repro.metric.install import install_command, package_source
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.training.results import Result, repeating_command
@@ -36,7 +37,7 @@ PRETRAINING, FINETUNING = "Pre-training", "Fine-tuning"
 SANITY_TABLES = {
     "minimal_pairs": "a correct candidate, and the same with an error",
     "near_copies": "a correct candidate in other words, and the reference with an error",
-    "who_did_what": "a correct candidate, and the same with two participants exchanged",
+    "swapped_roles": "a correct candidate, and the same with two participants exchanged",
     "free_paraphrases": "a free paraphrase, and the same with its meaning changed",
 }
 # Digits that the metadata keep: enough that rounding them again gives what rounding the figure itself gives.
@@ -323,14 +324,6 @@ def _percent(figure: Mapping[str, float]) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def markdown_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay out rows as a Markdown table; what stands in a cell cannot end it."""
-    from tabulate import tabulate
-
-    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    return tabulate(cells, headers=headers, tablefmt="github", disable_numparse=True)
 
 
 # --- how it was trained --------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from bleurt_repro.hub_cards.cards import TEMPLATES, UNKNOWN, markdown_table, placeholder
+from bleurt_repro.hub_cards.cards import TEMPLATES, UNKNOWN, placeholder
 from bleurt_repro.hub_cards.contents import CARD
+from bleurt_repro.metric.files.writing import markdown_table
 
 # What the columns of the ratings datasets mean; a column that is not here is shown by name and type alone.
 MEANINGS = {

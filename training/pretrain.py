@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bleurt_repro.metric.files.records import read_plain_yaml
+from bleurt_repro.metric.files.writing import markdown_table, write_text
 from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import load_config, run_as_command
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
@@ -340,8 +341,6 @@ def _name(gammas: Mapping[str, float]) -> str:
 def _write_search(result: Result, folder: Path) -> None:
     from tqdm import tqdm
 
-    from bleurt_repro.metric.files.writing import write_text
-
     table = draw_table(result["cells"])
     write_text(folder / "grid.md", table)
     draw_plot(result["cells"], folder / "grid.png")
@@ -351,11 +350,11 @@ def _write_search(result: Result, folder: Path) -> None:
 
 def draw_table(cells: Sequence[dict[str, Any]]) -> str:
     """Return the combinations as a Markdown table, in the order of the cells."""
-    from tabulate import tabulate
-
-    rows = [[*cell["gammas"].values(), f"{100 * cell['validation']:.1f}"] for cell in cells]
+    rows = [
+        [*(f"{gamma:g}" for gamma in cell["gammas"].values()), f"{100 * cell['validation']:.1f}"] for cell in cells
+    ]
     headers = [*(f"gamma of {group}" for group in cells[0]["gammas"]), "validation tau x 100"]
-    return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True) + "\n"
+    return markdown_table(headers, rows) + "\n"
 
 
 def draw_plot(cells: Sequence[dict[str, Any]], path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
 from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, RECORD_FOLDER, to_json
 from bleurt_repro.datasets_builders.synthetic.segments import Skipped, general_reason
-from bleurt_repro.metric.files.writing import write_json_lines, write_text
+from bleurt_repro.metric.files.writing import markdown_table, write_json_lines, write_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -233,26 +233,13 @@ def group_of(perturbation: str, word_dropping: bool) -> str:
     return f"{perturbation}+word_dropping" if word_dropping else perturbation
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out rows as a Markdown table, aligned so that it reads as plain text too.
-
-    Args:
-        header: names of the columns.
-        rows: cells; numbers are written with three significant digits or more.
-    """
-    cells = [[str(name) for name in header], *([_cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay out rows as a Markdown table, numbers with three significant digits or more."""
+    return markdown_table(header, [[_rounded(cell) for cell in row] for row in rows])
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
-    return str(value).replace("|", "\\|").replace("\n", " ")
+def _rounded(value: Any) -> Any:
+    return f"{value:.{3 if abs(value) < 10 else 1}f}" if isinstance(value, float) else value
 
 
 def means_table(signals: Sequence[dict[str, Any]], report: dict[str, Any]) -> str:
@@ -268,7 +255,7 @@ def means_table(signals: Sequence[dict[str, Any]], report: dict[str, Any]) -> st
         for i, value in enumerate(item["values"]):
             label = item["name"] if item["size"] == 1 else f"{item['name']} {value}"
             rows.append([label, *(report["signal_means"][group][item["name"]][i] for group in groups)])
-    return markdown_table(["mean of", *groups], rows)
+    return _table(["mean of", *groups], rows)
 
 
 def stages_table(report: dict[str, Any]) -> str:
@@ -276,7 +263,7 @@ def stages_table(report: dict[str, Any]) -> str:
     rows = [
         [stage, item["pairs"], item["seconds"], item["pairs_per_second"]] for stage, item in report["stages"].items()
     ]
-    return markdown_table(["stage", "pairs", "seconds", "pairs per second"], rows)
+    return _table(["stage", "pairs", "seconds", "pairs per second"], rows)
 
 
 def report_text(info: dict[str, Any], report: dict[str, Any]) -> str:
@@ -342,11 +329,11 @@ def card(info: dict[str, Any], report: dict[str, Any]) -> str:
 are as computed; standardise the regression signals by the means and deviations below, which `dataset_info.json` holds
 in full.
 
-{markdown_table(["signal", "loss", "number", "mean", "standard deviation"], signals)}
+{_table(["signal", "loss", "number", "mean", "standard deviation"], signals)}
 
 ## Pairs
 
-{markdown_table(["made by", "pairs"], counts)}
+{_table(["made by", "pairs"], counts)}
 
 `identical` counts pairs of any kind whose candidate equals the reference. Means of the signals:
 
@@ -354,7 +341,7 @@ in full.
 
 ## Made by
 
-{markdown_table(["model", "name", "revision", "content hash"], models)}
+{_table(["model", "name", "revision", "content hash"], models)}
 
 Seed {config["seed"]}; beam {config["beam_size"]}, up to {config["max_masks"]} masks, {config["masks_per_pass"]} filled
 between two runs of the model; words dropped from {config["dropping_rate"]:.0%} of the pairs. `recipe.json` holds all

@@ -397,3 +397,16 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], delimiter:
     for row in (header, *rows):
         writer.writerow([plain_cell(cell) for cell in row])
     return buffer.getvalue()
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Lay out rows as a Markdown table, without a line end after it; what stands in a cell cannot end the cell.
+
+    Args:
+        header: names of the columns.
+        rows: their cells, written as they are.
+    """
+    from tabulate import tabulate
+
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    return tabulate(cells, headers=header, tablefmt="github", disable_numparse=True)

@@ -1,4 +1,4 @@
-"""CSV for spreadsheets: text stays text, numbers stay numbers."""
+"""Tables for people: CSV for spreadsheets, in which text stays text and numbers stay numbers; Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.metric.files.writing import csv_text, plain_cell
+from bleurt_repro.metric.files.writing import csv_text, markdown_table, plain_cell
 from bleurt_repro.training.experiments import adversarial, sanity
 
 
@@ -75,3 +75,9 @@ def test_failures_hold_no_formula(experiment, formula):
     cells = text.splitlines()[1].split("\t")
     assert "-0.5" in cells  # numbers stay numbers
     assert not [cell for cell in cells if is_formula(cell) and cell != "-0.5"]
+
+
+def test_a_markdown_table_keeps_its_cells_apart_and_its_numbers_as_they_are():
+    assert markdown_table(["name", "n"], [["a|b", 1], ["two\nlines", "0.10"]]) == (
+        "| name      | n    |\n|-----------|------|\n| a\\|b      | 1    |\n| two lines | 0.10 |"
+    )
