@@ -5,7 +5,7 @@ Four tables of the project's own sentences. The first two ask two questions of t
 - minimal pairs: the worse candidate is the better one with the error in it. Does the metric see the error?
 - near copies: the worse candidate is the reference with the error in it, so that counting shared words prefers it in most
   rows. Does the metric see the error all the same?
-- roles (who_did_what.tsv): more minimal pairs of word order; the worse candidate has the better one's words with two participants
+- swapped roles: more minimal pairs of word order; the worse candidate has the better one's words with two participants
   exchanged, and only the reference tells which is right.
 - free paraphrases: more minimal pairs of paraphrase; one or a few words change the meaning, often one that the reference
   only implies.
@@ -23,7 +23,7 @@ from bleurt_repro.training.experiments.baselines import Score, Scored, find_base
 TABLES = {
     "minimal_pairs": Path(__file__).with_name("minimal_pairs.tsv"),
     "near_copies": Path(__file__).with_name("near_copies.tsv"),
-    "who_did_what": Path(__file__).with_name("who_did_what.tsv"),
+    "swapped_roles": Path(__file__).with_name("swapped_roles.tsv"),
     "free_paraphrases": Path(__file__).with_name("free_paraphrases.tsv"),
 }
 COLUMNS = ("type", "reference", "better", "worse")

@@ -52,7 +52,7 @@ FAILURE_COLUMNS = ("metric", "table", *COLUMNS, "score_better", "score_worse")
 QUESTIONS = {
     "minimal_pairs": "against itself with an error in it",
     "near_copies": "against the reference with an error in it, which shares more words with it",
-    "who_did_what": "against itself with two participants exchanged",
+    "swapped_roles": "against itself with two participants exchanged",
     "free_paraphrases": "against itself with its meaning changed",
 }
 

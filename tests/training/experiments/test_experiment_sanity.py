@@ -117,7 +117,7 @@ def test_all_tables_by_default(tmp_path):
     assert {name: data["pairs"] for name, data in results["data"].items()} == {
         "minimal_pairs": 253,
         "near_copies": 253,
-        "who_did_what": 60,
+        "swapped_roles": 60,
         "free_paraphrases": 60,
     }
     minimal, near, *_ = (results["rows"][0]["tables"][name]["shares"] for name in TABLES)

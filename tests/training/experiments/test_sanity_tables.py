@@ -82,8 +82,8 @@ def test_two_tables_ask_two_questions_of_the_same_better_candidates():
     assert min(alike(pair.better, pair.worse) for pair in minimal) >= 0.4
 
 
-def test_who_did_what_is_told_in_the_same_words():
+def test_swapped_roles_are_told_in_the_same_words():
     """No word tells the two candidates apart, but for a form of it: "him" for "he"."""
-    for pair in read_minimal_pairs(TABLES["who_did_what"]):
+    for pair in read_minimal_pairs(TABLES["swapped_roles"]):
         better, worse = Counter(words(pair.better)), Counter(words(pair.worse))
         assert (better - worse).total() <= 2 and words(pair.better) != words(pair.worse), pair
