@@ -45,8 +45,9 @@ from bleurt_repro.training.results import Result, fingerprint
 
 TURNED_MEANINGS = Path(__file__).with_name("turned_meanings.yaml")
 COPY, OUTPUT, RANDOM_WORD, BEST_RANDOM = "copy", "output", "random_word", "best_random_word"
-# Of a score in standardised human ratings; other metrics take the same share of the distance from outputs to copies.
-MARGIN = 0.15
+# In standard deviations of ratings, which checkpoints score in. Baselines have other scales: their margin is the same share of
+# their mean distance from outputs to copies as it is of the first checkpoint's, or of this one if none is judged.
+MARGIN, DISTANCE = 0.15, 1.6
 Turner = Callable[[str, Random], str | None]
 WORD = re.compile(r"\w+(?:['’]\w+)*|[$€£]")
 # Words without content of their own: what a bag of keywords leaves out.
@@ -131,11 +132,15 @@ def run_adversarial(options: AdversarialOptions, scorer_options: Mapping[str, An
     segments = read_segments(options.references)
     made = make_candidates(segments, options)
     metrics = [("checkpoint", name) for name in options.checkpoint] + [("baseline", n) for n in options.baselines]
-    rows, failures = [], []
+    rows: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
     for kind, name in metrics:
         scored = score_function(kind, name, dict(scorer_options or {}))(made.references, made.candidates)
         shown = shown_name(name) if kind == "baseline" else shorten(name)
-        figures, passing = measure(made, np.array(scored.scores), options.margin, absolute=kind == "checkpoint")
+        share = None
+        if kind == "baseline":
+            share = options.margin / (rows[0]["copy"] - rows[0]["output"] if options.checkpoint else DISTANCE)
+        figures, passing = measure(made, np.array(scored.scores), options.margin, share)
         rows.append({"name": shown, "kind": kind, "signature": scored.signature, **figures})
         failures += [{"metric": shown, **failure} for failure in passing]
     result = Result(
@@ -292,16 +297,15 @@ def degenerate(segment: Segment, other: Segment, random: Random) -> list[tuple[s
 
 
 def measure(
-    made: Candidates, scores: np.ndarray, margin: float, *, absolute: bool
+    made: Candidates, scores: np.ndarray, margin: float, share: float | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Count, by kind, what passes for a copy and what stands above the real outputs.
 
     Args:
         made: all candidates.
         scores: (candidates,), one each.
-        margin: in units of standardised ratings.
-        absolute: whether the scores are such; otherwise the margin is the same share of the distance between the means of outputs
-            and copies as `margin` is of 1.6, that distance for the embedded checkpoint.
+        margin: in units of standardised ratings, which the scores of checkpoints have.
+        share: for scores in other units, the margin as a share of the distance between the means of outputs and copies.
 
     Returns:
         means of copies and outputs, the margin used, and by kind: n, mean, `passes` and `above_output` with Wilson intervals;
@@ -314,7 +318,7 @@ def measure(
         by_reference[reference].append(score)
     outputs = {reference: float(np.mean(own)) if own else float("nan") for reference, own in by_reference.items()}
     mean_copy, mean_output = float(np.mean(list(copies.values()))), float(np.nanmean(list(outputs.values())))
-    used = margin if absolute else margin / 1.6 * (mean_copy - mean_output)
+    used = margin if share is None else share * (mean_copy - mean_output)
     found: dict[str, Any] = {}
     passing: list[dict[str, Any]] = []
     for kind in dict.fromkeys(made.kinds):

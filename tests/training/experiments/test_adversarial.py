@@ -85,7 +85,7 @@ def test_shares_are_counted_against_the_copy_and_the_outputs_of_the_same_referen
     ]
     for reference, kind, _ in entries:
         made.add(reference, kind, f"{reference} {kind}")
-    figures, passing = measure(made, np.array([score for *_, score in entries]), 0.15, absolute=True)
+    figures, passing = measure(made, np.array([score for *_, score in entries]), 0.15)
     kinds = figures["kinds"]
     assert (figures["copy"], figures["output"], figures["margin"]) == (1.5, 0.65, 0.15)
     assert [kinds["number"][name]["right"] for name in ("passes", "above_copy", "above_output")] == [1, 0, 2]
@@ -93,7 +93,7 @@ def test_shares_are_counted_against_the_copy_and_the_outputs_of_the_same_referen
     assert (kinds[RANDOM_WORD]["above_output"]["right"], kinds[BEST_RANDOM]["above_output"]["share"]) == (1, 1.0)
     assert kinds["turned_meanings"]["n"] == 3
     assert [failure["score"] for failure in passing] == [1.9]
-    relative, _ = measure(made, np.array([10 * score for *_, score in entries]), 0.16, absolute=False)
+    relative, _ = measure(made, np.array([10 * score for *_, score in entries]), 0.15, share=0.1)
     assert relative["margin"] == pytest.approx(0.1 * 8.5)
 
 
@@ -117,6 +117,9 @@ def test_the_experiment_from_a_file_to_its_table(tmp_path, tiny_scorer):
     chrf = next(row for row in results["rows"] if row["kind"] == "baseline")
     assert {"magnitudes", "directions", "number", "empty", BEST_RANDOM} <= set(chrf["kinds"])
     assert chrf["kinds"]["magnitudes"]["n"] == 6
+    own = next(row for row in results["rows"] if row["kind"] == "checkpoint")
+    shares = [row["margin"] / (row["copy"] - row["output"]) for row in (own, chrf)]
+    assert own["margin"] == 0.15 and shares[0] == pytest.approx(shares[1])
     assert chrf["kinds"]["empty"]["passes"]["share"] == 0
     assert chrf["kinds"]["magnitudes"]["above_output"]["share"] == 1
     table = (tmp_path / "out" / "table.md").read_text()
