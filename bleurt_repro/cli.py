@@ -22,6 +22,7 @@ import typer
 from bleurt_repro.cli_data import data_app
 from bleurt_repro.cli_style import (
     DEFAULT_CHECKPOINT,
+    Address,
     Aggregate,
     Backend,
     Cache,
@@ -29,9 +30,11 @@ from bleurt_repro.cli_style import (
     Command,
     Device,
     Dtype,
+    Engine,
     Group,
     Overwrite,
     Progress,
+    Workers,
     echo,
     examples,
     with_dashes,
@@ -79,6 +82,7 @@ def _common(
     epilog=examples(
         "bleurt-repro score -r references.txt -c candidates.txt",
         "bleurt-repro score --pairs pairs.csv --json --output scores.json",
+        "bleurt-repro score --pairs pairs.jsonl --output scores.txt --engine ray",
     )
 )
 def score(
@@ -132,11 +136,16 @@ def score(
         typer.Option(help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE."),
     ] = None,
     shard_index: Annotated[int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.")] = None,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
+    from bleurt_repro.metric.bulk.ray_engine import RayEngine
     from bleurt_repro.metric.bulk.scoring import score_files
 
     score_files(
+        engine=RayEngine.of(engine, address, workers),
         references=references,
         candidates=candidates,
         sources=sources,
@@ -164,7 +173,7 @@ def score(
 @command(
     epilog=examples(
         "bleurt-repro compare -r references.txt -c system_a.txt system_b.txt",
-        "bleurt-repro compare -r references.txt -c a.txt b.txt c.txt --output comparison.json segments.csv",
+        "bleurt-repro compare -r references.txt -c a.txt b.txt c.txt --output comparison.json segments.csv table.tex",
     )
 )
 def compare(
@@ -187,7 +196,9 @@ def compare(
     ] = None,
     output: Annotated[
         list[str] | None,
-        typer.Option("--output", "-o", help="Files to write: .json (everything) or .csv (a row a segment)."),
+        typer.Option(
+            "--output", "-o", help="Files to write: .json (everything), .csv (a row a segment), .md or .tex (tables)."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     show: Annotated[

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import numpy as np
@@ -30,6 +31,8 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda scores: sum(scores) / len(scores),
 }
+# Scores that a notebook or an interactive session shows.
+SHOWN = 5
 CLOSED = "this scorer was closed: open another one with BleurtScorer(...)"
 Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -59,6 +62,34 @@ class ScoringResult:
     unknown: int = 0
     unread: int = 0
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{score:.4f}" for score in self.scores[:SHOWN])
+        more = f", ... {len(self.scores):,} in all" if len(self.scores) > SHOWN else ""
+        parts = [f"scores=[{first}{more}]", f"mean_score={_rounded(self.mean_score)}", f"signature={self.signature!r}"]
+        parts += [f"{name}={count}" for name in ("truncated", "unknown", "unread") if (count := getattr(self, name))]
+        return f"ScoringResult({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Return the first scores as a table, and what is needed to read them, for a notebook."""
+        rows = "".join(
+            f"<tr><td>{place}</td><td>{score:.4f}</td>"
+            + ("" if self.std is None else f"<td>{self.std[place]:.4f}</td>")
+            + "</tr>"
+            for place, score in enumerate(self.scores[:SHOWN])
+        )
+        head = "<th></th><th>score</th>" + ("" if self.std is None else "<th>standard deviation</th>")
+        notes = [
+            f"mean {_rounded(self.mean_score)}; the first {min(SHOWN, len(self.scores))} of {len(self.scores):,} scores",
+            *self.warnings,
+        ]
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" + "".join(
+            f"<p>{escape(note)}</p>" for note in [*notes, self.signature]
+        )
+
+
+def _rounded(score: float | None) -> str:
+    return "None" if score is None else f"{score:.4f}"
 
 
 class BleurtScorer:

@@ -32,6 +32,12 @@ CONVENTION = (
     "paired bootstrap (Koehn, 2004), one-sided: p is the share of resampled test sets in which the system with the "
     "higher mean is not ahead, counting the observed set once more"
 )
+TWO_SIDED = (
+    "approximate randomisation (Riezler and Maxwell, 2005), two-sided: p is the share of random exchanges of the two systems' "
+    "scores, segment by segment, in which the means are at least as far apart, counting the observed order once more"
+)
+# Random bits drawn at once: a bound on memory.
+DRAWN_AT_ONCE = 2**22
 
 
 def kendall_tau(scores: Sequence[float] | Values, ratings: Sequence[float] | Values) -> float:
@@ -252,6 +258,7 @@ class PairedTest:
         low, high: the interval of the difference; None for a single segment.
         p_value: by `CONVENTION`; None for a single segment.
         wins, losses, ties: segments in which the first scores higher, lower, the same.
+        p_two_sided: by `TWO_SIDED`; None for a single segment, or if it was not computed.
     """
 
     first: str
@@ -263,6 +270,7 @@ class PairedTest:
     wins: int
     losses: int
     ties: int
+    p_two_sided: float | None = None
 
 
 def paired_test(
@@ -270,6 +278,7 @@ def paired_test(
     scores: tuple[Sequence[float], Sequence[float]],
     means: NDArray[np.float64],
     confidence: float = CONFIDENCE,
+    p_two_sided: float | None = None,
 ) -> PairedTest:
     """Test whether one system's mean is above another's.
 
@@ -278,14 +287,42 @@ def paired_test(
         scores: of each, in the same order of segments.
         means: (resamples, 2), their means on the same resampled test sets.
         confidence: of the interval of the difference.
+        p_two_sided: of `two_sided_p_values`.
     """
     differences = np.asarray(scores[0], dtype=np.float64) - np.asarray(scores[1], dtype=np.float64)
     if len(differences) < 2:  # one segment resampled is the same segment
-        means = np.empty((0, 2))
+        means, p_two_sided = np.empty((0, 2)), None
     found = paired_difference(float(differences.mean()), means[:, 0], means[:, 1], confidence)
     wins, losses = int(np.count_nonzero(differences > 0)), int(np.count_nonzero(differences < 0))
     ties = len(differences) - wins - losses
-    return PairedTest(*names, found.value, found.low, found.high, found.p_value, wins, losses, ties)
+    return PairedTest(*names, found.value, found.low, found.high, found.p_value, wins, losses, ties, p_two_sided)
+
+
+def two_sided_p_values(differences: Values, trials: int = RESAMPLES, seed: int = 0) -> Values:
+    """Test by approximate randomisation whether means differ, in either direction.
+
+    Riezler and Maxwell (2005, https://aclanthology.org/W05-0908), the test of sacreBLEU's `--paired-ar`, with the same
+    exchanges from the same seed.
+
+    Args:
+        differences: (tests, segments), the first system's score minus the second's.
+        trials: how many times the two systems' scores are exchanged at random, segment by segment.
+        seed: of the exchanges, which are the same in every test.
+
+    Returns:
+        (tests,), p by `TWO_SIDED`.
+    """
+    generator = np.random.default_rng(seed)
+    totals = differences.sum(axis=1)
+    # rounding must not take the observed order for another one
+    least = np.abs(totals) - 1e-9 * np.abs(differences).sum(axis=1)
+    reached = np.zeros(len(differences))
+    # multiples of 32 rows: numpy draws 32 bits at once, and begins anew in each call
+    rows = max(1, DRAWN_AT_ONCE // (32 * max(1, differences.shape[1]))) * 32
+    for start in range(0, trials, rows):
+        exchanged = generator.integers(2, size=(min(rows, trials - start), differences.shape[1]), dtype=bool)
+        reached += np.count_nonzero(np.abs(totals - 2 * (exchanged @ differences.T)) >= least, axis=0)
+    return (reached + 1) / (trials + 1)
 
 
 def williams_test(r12: float, r13: float, r23: float, n: int) -> tuple[float, float]:

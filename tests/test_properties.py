@@ -240,6 +240,7 @@ def a_comparison_turned_round_says_the_opposite(tools, rows):
     assert (test.wins, test.losses, test.ties) == (turned.losses, turned.wins, turned.ties)
     assert test.wins + test.losses + test.ties == len(rows) == len(there.segments)
     assert test.p_value == turned.p_value and (test.p_value is None or 0 < test.p_value <= 1)
+    assert test.p_two_sided == turned.p_two_sided and (test.p_two_sided is None or 0 < test.p_two_sided <= 1)
     assert [s.spread for s in there.segments] == sorted((s.spread for s in there.segments), reverse=True)
     json.dumps(there.to_dict())
 

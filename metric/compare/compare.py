@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,14 +19,22 @@ from bleurt_repro.metric.statistics import (
     CONFIDENCE,
     CONVENTION,
     RESAMPLES,
+    TWO_SIDED,
     PairedTest,
     interval,
     paired_test,
     resampled_means,
+    two_sided_p_values,
 )
 
 # A million drawn test sets fix a p-value to three digits; more would only take memory and hours.
 MOST_RESAMPLES = 1_000_000
+# In a notebook: how many segments, and how many characters of a text.
+SHOWN, LONGEST_SHOWN = 5, 200
+# What tabulate calls the forms of a table.
+TABLE_FORMS = {"markdown": "github", "latex": "latex_booktabs", "html": "html"}
+# What Markdown would read as formatting.
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>|~#]")
 
 
 class Scores(Protocol):
@@ -90,7 +100,8 @@ class Comparison:
         segments: largest spread first.
         signatures: of the score and, as sacreBLEU writes them, of the overlap metrics.
         convention: how p-values are computed; they are not corrected for the number of tests.
-        resamples, confidence, seed: of the bootstrap.
+        resamples, confidence, seed: of the bootstrap, and of the exchanges of the two-sided test.
+        two_sided: how two-sided p-values are computed.
     """
 
     systems: list[System]
@@ -101,10 +112,97 @@ class Comparison:
     resamples: int
     confidence: float
     seed: int
+    two_sided: str = TWO_SIDED
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as what JSON can hold."""
         return asdict(self)
+
+    def to_markdown(self) -> str:
+        """Return the figures of the systems and their tests as Markdown tables, and how they were computed."""
+        notes = "\n".join(f"- {name}: `{text}`" for name, text in self._notes().items())
+        return "\n\n".join([*self._tables("markdown"), notes]) + "\n"
+
+    def to_latex(self) -> str:
+        """Return the same tables for LaTeX with the package booktabs; how they were computed stands in comments."""
+        notes = [f"% {name}: {text}" for name, text in self._notes().items()]
+        return "\n".join(["% bleurt-repro compare", *notes, "\n\n".join(self._tables("latex"))]) + "\n"
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{system.name}: {system.mean:.4f}" for system in self.systems)
+        return f"Comparison({means}; {len(self.segments)} segments)"
+
+    def _repr_html_(self) -> str:
+        """Return the tables, and the segments that differ most, for a notebook."""
+        shown = self.segments[:SHOWN]
+        header = ["segment", "spread", "reference", *(system.name for system in self.systems)]
+        rows = [
+            [segment.number, f"{segment.spread:.4f}", _clipped(segment.references[0])]
+            + [f"{score:.4f} {_clipped(text)}" for score, text in zip(segment.scores, segment.candidates, strict=True)]
+            for segment in shown
+        ]
+        notes = "<br>".join(escape(f"{name}: {text}") for name, text in self._notes().items())
+        largest = f"<p>The {len(shown)} of {len(self.segments)} segments that differ most:</p>"
+        return "\n".join([*self._tables("html"), largest, table_text("html", header, rows, "left"), f"<p>{notes}</p>"])
+
+    def _tables(self, form: str) -> list[str]:
+        share = f"{self.confidence:.0%} interval"
+        systems = [
+            [
+                own.name,
+                f"{own.mean:.4f}",
+                bounds(own.low, own.high),
+                *(f"{x:.2f}" for x in (own.sentbleu, own.bleu, own.chrf)),
+            ]
+            for own in sorted(self.systems, key=lambda system: -system.mean)
+        ]
+        tests = [
+            [f"{own.first} - {own.second}", f"{own.difference:+.4f}", bounds(own.low, own.high)]
+            + ["" if p is None else f"{p:.4f}" for p in (own.p_value, own.p_two_sided)]
+            + [own.wins, own.losses, own.ties]
+            for own in self.tests
+        ]
+        return [
+            table_text(form, ["system", "mean", share, "sentBLEU", "BLEU", "chrF"], systems),
+            table_text(form, ["systems", "difference", share, "p", "two-sided p", "higher", "lower", "same"], tests),
+        ]
+
+    def _notes(self) -> dict[str, str]:
+        count = f"{self.resamples} resamples, not corrected for several tests"
+        notes = {"p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}", **self.signatures}
+        return {name: one_line(text) for name, text in notes.items()}
+
+
+def table_text(form: str, header: Sequence[str], rows: Iterable[Sequence[object]], align: str = "right") -> str:
+    """Lay out a table in which every cell is shown as the text that it is.
+
+    Args:
+        form: a key of `TABLE_FORMS`; LaTeX uses the package booktabs.
+        header: names of the columns.
+        rows: their cells, at least one row.
+        align: of all columns but the first, which is to the left.
+    """
+    from tabulate import tabulate
+
+    table = [[one_line(str(cell)) for cell in row] for row in (header, *rows)]
+    if form == "markdown":  # tabulate escapes for the other two
+        table = [[_MARKDOWN.sub(r"\\\g<0>", cell) for cell in row] for row in table]
+    columns = ("left", *[align] * (len(header) - 1))
+    return str(tabulate(table[1:], table[0], TABLE_FORMS[form], disable_numparse=True, colalign=columns))
+
+
+def one_line(text: str) -> str:
+    """Return a text without line ends and the control characters that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """Return the ends of an interval as text."""
+    return "no interval" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def compare(
@@ -148,7 +246,7 @@ def compare(
         systems=[
             _system(name, results[name], overlaps[name], *bound) for name, bound in zip(texts, bounds, strict=True)
         ],
-        tests=_tests(list(texts), scores, means, confidence),
+        tests=_tests(list(texts), scores, means, confidence, seed),
         segments=_segments(several, sources, list(texts.values()), scores, list(overlaps.values())),
         signatures={
             "BLEURT": next(iter(results.values())).signature,
@@ -183,11 +281,14 @@ def _system(name: str, result: ScoringResult, own: Overlap, low: float | None, h
 
 
 def _tests(
-    names: list[str], scores: NDArray[np.float64], means: NDArray[np.float64], confidence: float
+    names: list[str], scores: NDArray[np.float64], means: NDArray[np.float64], confidence: float, seed: int
 ) -> list[PairedTest]:
+    pairs = list(itertools.combinations(range(len(names)), 2))
+    first, second = np.array(pairs).T
+    two_sided = two_sided_p_values(scores[first] - scores[second], len(means), seed)
     return [
-        paired_test((names[i], names[j]), (scores[i], scores[j]), means[:, [i, j]], confidence)
-        for i, j in itertools.combinations(range(len(names)), 2)
+        paired_test((names[i], names[j]), (scores[i], scores[j]), means[:, [i, j]], confidence, float(p))
+        for (i, j), p in zip(pairs, two_sided, strict=True)
     ]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bleurt_repro.metric.compare.compare import Comparison, compare
-from bleurt_repro.metric.compare.report import OUR_COMPARISON, OUTPUT_SUFFIXES, write_comparison
+from bleurt_repro.metric.compare.report import FORMS, OUR_COMPARISON, write_comparison
 from bleurt_repro.metric.files.texts import read_segments
-from bleurt_repro.metric.files.writing import chosen_output
+from bleurt_repro.metric.files.writing import chosen_output, written_together
 from bleurt_repro.metric.inputs import check_same_length
 from bleurt_repro.metric.statistics import CONFIDENCE, RESAMPLES
 
@@ -33,7 +33,7 @@ def compare_files(
         references: one file or more; with several, each holds one more reference a segment.
         candidates: one file a system, two or more; a system is called by its file's name.
         sources: a file, for a checkpoint that reads sources.
-        outputs: files to write: `.json` holds everything, `.csv` a row a segment.
+        outputs: files to write: `.json` holds everything, `.csv` a row a segment, `.md` and `.tex` tables of the figures.
         scorer_options: arguments of `BleurtScorer`.
         resamples, confidence, seed: of the bootstrap.
         aggregate: with several references, as in `BleurtScorer.score`.
@@ -46,8 +46,8 @@ def compare_files(
     if [*references, *candidates, sources].count("-") > 1:
         raise ValueError("only one file can be standard input ('-')")
     for path in outputs:
-        if Path(path).suffix.lower() not in OUTPUT_SUFFIXES:
-            raise ValueError(f"the output must be a .json or .csv file, found {path}")
+        if Path(path).suffix.lower() not in FORMS:
+            raise ValueError(f"the output must be a .json, .csv, .md or .tex file, found {path}")
     inputs = (*references, *candidates, sources)
     places = [(chosen_output(path, inputs, OUR_COMPARISON, overwrite), Path(path).suffix.lower()) for path in outputs]
     names = system_names(candidates)
@@ -73,8 +73,9 @@ def compare_files(
         seed=seed,
         aggregate=aggregate,
     )
-    for place, form in places:
-        write_comparison(comparison, place, form)
+    with written_together([place for place, _ in places]) as unfinished:
+        for path, (_, form) in zip(unfinished, places, strict=True):
+            write_comparison(comparison, path, form)
     return comparison
 
 

@@ -1,28 +1,30 @@
-"""Report a comparison: as JSON with everything in it, as CSV with a row a segment, and as text for a terminal."""
+"""Report a comparison: as JSON with everything in it, as CSV with a row a segment, as tables, and as text for a terminal."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from bleurt_repro.metric.compare.compare import Comparison, Segment
+from bleurt_repro.metric.compare.compare import Comparison, Segment, bounds, one_line
 from bleurt_repro.metric.files.writing import csv_text, write_text
 
-OUTPUT_SUFFIXES = (".json", ".csv")
 # How a file begins that `write_comparison` wrote.
-OUR_COMPARISON = re.compile(rb"\{\s*\"systems\": \[|segment,spread,score of ")
+OUR_COMPARISON = re.compile(
+    rb"\{\s*\"systems\": \[|segment,spread,score of |\| system +\| +mean |% bleurt-repro compare\n"
+)
 
 
 def write_comparison(comparison: Comparison, path: Path, form: str) -> None:
-    """Write a comparison as JSON, or its segments as CSV.
+    """Write a comparison as JSON, its segments as CSV, or its figures as tables for a document.
 
     Args:
         comparison: what to write.
         path: the file.
-        form: one of `OUTPUT_SUFFIXES`.
+        form: a key of `FORMS`.
     """
-    write_text(path, comparison_csv(comparison) if form == ".csv" else comparison_json(comparison))
+    write_text(path, FORMS[form](comparison))
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -63,19 +65,21 @@ def comparison_text(comparison: Comparison, show: int = 5) -> str:
     width = max(len("system"), *(len(system.name) for system in comparison.systems))
     lines = [f"{'system':{width}}  {'mean':>7}  {percent + ' interval':>18}  sentBLEU   BLEU   chrF"]
     for system in sorted(comparison.systems, key=lambda system: -system.mean):
-        bounds = _bounds(system.low, system.high)
+        ends = bounds(system.low, system.high)
         lines.append(
-            f"{system.name:{width}}  {system.mean:7.4f}  {bounds:>18}  "
+            f"{system.name:{width}}  {system.mean:7.4f}  {ends:>18}  "
             f"{system.sentbleu:8.2f}  {system.bleu:5.2f}  {system.chrf:5.2f}"
         )
     lines.append("")
     for test in comparison.tests:
         p_value = "not defined for one segment" if test.p_value is None else f"{test.p_value:.4f}"
+        two_sided = "" if test.p_two_sided is None else f", two-sided p = {test.p_two_sided:.4f}"
         lines.append(
-            f"{test.first} - {test.second}: {test.difference:+.4f} ({_bounds(test.low, test.high)}), p = {p_value}; "
+            f"{test.first} - {test.second}: {test.difference:+.4f} ({bounds(test.low, test.high)}), p = {p_value}{two_sided}; "
             f"higher in {test.wins}, lower in {test.losses}, the same in {test.ties}"
         )
     lines += ["", f"p: {comparison.convention}; {comparison.resamples} resamples, not corrected for several tests"]
+    lines.append(f"two-sided p: {comparison.two_sided}; {comparison.resamples} exchanges, not corrected either")
     for system in comparison.systems:
         if system.truncated:
             lines.append(f"{system.name}: {system.truncated} pairs were longer than the checkpoint reads")
@@ -85,20 +89,20 @@ def comparison_text(comparison: Comparison, show: int = 5) -> str:
     return "\n".join(lines)
 
 
-def _bounds(low: float | None, high: float | None) -> str:
-    return "no interval" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-
 def _told(segment: Segment, names: list[str], width: int) -> list[str]:
     """The references and what each system made of them."""
     reference_width = max(width, len("reference"))
     told = [f"segment {segment.number}, {segment.spread:.4f} apart"]
-    told += [f"  {'reference':{reference_width}}           {_one_line(text)}" for text in segment.references]
+    told += [f"  {'reference':{reference_width}}           {one_line(text)}" for text in segment.references]
     for name, score, text in zip(names, segment.scores, segment.candidates, strict=True):
-        told.append(f"  {name:{reference_width}}  {score:7.4f}  {_one_line(text)}")
+        told.append(f"  {name:{reference_width}}  {score:7.4f}  {one_line(text)}")
     return told
 
 
-def _one_line(text: str) -> str:
-    """Without line ends and the control characters that a terminal would obey."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+# What a comparison can be written as, by the ending of the file.
+FORMS: dict[str, Callable[[Comparison], str]] = {
+    ".json": comparison_json,
+    ".csv": comparison_csv,
+    ".md": Comparison.to_markdown,
+    ".tex": Comparison.to_latex,
+}

@@ -15,6 +15,7 @@ from bleurt_repro.metric.statistics import (
     resampled_places,
     share_with_interval,
     standardise,
+    two_sided_p_values,
     williams_test,
 )
 
@@ -58,6 +59,7 @@ def test_equal_systems():
 def test_one_segment_has_no_test():
     test = outcome([1], [0])
     assert (test.difference, test.low, test.high, test.p_value) == (1, None, None, None)
+    assert paired_test(("A", "B"), ([1.0], [0.0]), np.ones((5, 2)), p_two_sided=1.0).p_two_sided is None
 
 
 def test_p_is_near_what_the_normal_distribution_gives():
@@ -70,6 +72,73 @@ def test_p_is_near_what_the_normal_distribution_gives():
     expected = norm.cdf(-0.06 / (difference.std() / 20))
     assert test.p_value == pytest.approx(expected, abs=0.02)
     assert (test.low, test.high) == pytest.approx((0.06 - 1.96 * 0.05, 0.06 + 1.96 * 0.05), abs=0.015)
+
+
+def sacrebleus_p_value(scores, test_type, trials=1000):
+    """What sacreBLEU's own test makes of two systems' scores: of a metric whose score is the mean over segments."""
+    from sacrebleu.metrics.base import Metric, Score, Signature
+    from sacrebleu.significance import PairedTest
+
+    class Mean(Metric):
+        _SIGNATURE_TYPE = Signature
+        _preprocess_segment = _extract_reference_info = _compute_segment_statistics = None
+
+        def __init__(self):
+            super().__init__()
+            self.num_refs = 1
+
+        def _extract_corpus_statistics(self, hypotheses, references):
+            return [[float(score), 1.0] for score in hypotheses]
+
+        def _aggregate_and_compute(self, statistics):
+            return self._compute_score_from_stats(np.sum(statistics, axis=0))
+
+        def _compute_score_from_stats(self, statistics):
+            return Score("mean", float(statistics[0] / statistics[1]))
+
+    systems = [(name, [repr(float(score)) for score in own]) for name, own in zip("AB", scores, strict=True)]
+    test = PairedTest(systems, {"mean": Mean()}, [["r"] * scores.shape[1]], test_type, n_samples=trials)
+    return test()[1]["mean"][1].p_value
+
+
+SACREBLEUS_SEED = 12345
+
+
+@pytest.mark.parametrize(("segments", "shift"), [(50, 0.1), (200, 0.1), (333, 0.05), (1000, 0.0), (1000, 0.05)])
+def test_sacrebleus_paired_test_finds_the_same(segments, shift, monkeypatch):
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    generator = np.random.default_rng(segments)
+    first = generator.normal(0, 1, segments)
+    scores = np.array([first, first + generator.normal(shift, 1, segments)])
+    [p] = two_sided_p_values(scores[:1] - scores[1:], 1000, SACREBLEUS_SEED)
+    assert p == sacrebleus_p_value(scores, "ar")
+
+    # its bootstrap draws the same test sets, but counts those whose distance is above the mean distance by the one observed
+    means = resampled_means(scores, 1000, SACREBLEUS_SEED)
+    test = paired_test(("A", "B"), (scores[0], scores[1]), means, p_two_sided=float(p))
+    apart = np.abs(means[:, 0] - means[:, 1])
+    counted = np.count_nonzero(apart - apart.mean() > abs(test.difference))
+    theirs = sacrebleus_p_value(scores, "bs")
+    assert theirs == pytest.approx((counted + 1) / 1001, abs=0.0011)  # it computes in single precision
+    assert theirs <= test.p_value <= test.p_two_sided
+    assert test.p_two_sided == pytest.approx(min(1.0, 2 * test.p_value), abs=0.05)
+
+
+def test_exchanges_drawn_in_parts_are_those_drawn_at_once(monkeypatch):
+    differences = np.random.default_rng(3).normal(0.1, 1, (3, 77))
+    at_once = two_sided_p_values(differences, 1000, 7)
+    monkeypatch.setattr("bleurt_repro.metric.statistics.DRAWN_AT_ONCE", 5000)
+    assert two_sided_p_values(differences, 1000, 7).tolist() == at_once.tolist()
+    assert [two_sided_p_values(row[None], 1000, 7)[0] for row in -differences] == at_once.tolist()
+
+
+def test_the_two_sided_test_by_hand():
+    # of four orders of two segments the observed one and its opposite are as far apart
+    assert two_sided_p_values(np.array([[1.0, 2.0]]), 20_000)[0] == pytest.approx(0.5, abs=0.02)
+    assert (
+        two_sided_p_values(np.zeros((1, 5)), 100)[0] == 1
+    )  # equal systems; sacreBLEU's strict comparison gives 1/101
+    assert sacrebleus_p_value(np.ones((2, 5)), "ar", 100) == pytest.approx(1 / 101)
 
 
 def test_interval_is_of_the_confidence_asked_for():
