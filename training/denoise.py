@@ -227,7 +227,7 @@ def denoise_file(
         ValueError: if there are fewer than two metrics, an output is an input or a file of others, or as `denoise`.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import chosen_output, write_json_lines
+    from bleurt_repro.metric.files.writing import chosen_output, write_json_lines, written_together
     from bleurt_repro.training.results import Result, fingerprint
 
     if len(checkpoints) + len(score_files) < 2:
@@ -252,8 +252,9 @@ def denoise_file(
         figures={**settings, "counts": done.counts, "by_year": done.by_year},
     )
     place.parent.mkdir(parents=True, exist_ok=True)
-    write_json_lines(place, done.rows)
-    record.write(record_place)
+    with written_together([place, record_place]) as unfinished:
+        write_json_lines(unfinished[0], done.rows)
+        record.write(unfinished[1])
     return done
 
 

@@ -12,7 +12,6 @@ import errno
 import math
 import shutil
 import struct
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -24,7 +23,7 @@ from bleurt_repro.metric.convert.architecture import GELUS
 from bleurt_repro.metric.convert.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.convert.official_checkpoint import SETTINGS, load_official
 from bleurt_repro.metric.files.records import numbered_lines, open_input, parse_json
-from bleurt_repro.metric.files.writing import naming_what_fails, put
+from bleurt_repro.metric.files.writing import naming_what_fails, put, unfinished_folder
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.checksums import write_checksums
 from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
@@ -144,7 +143,7 @@ def convert(
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise ValueError(f"{destination} exists already: name another destination or remove it")
     beside = next(folder for folder in target.parents if folder.is_dir())
-    workspace = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=beside))
+    workspace = unfinished_folder(beside / target.name)
     try:
         folder = _folder(source, workspace)
         try:

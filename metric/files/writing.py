@@ -18,6 +18,7 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -120,8 +121,102 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def written_folder(folder: Path, last: str) -> Iterator[Path]:
-    """Return another folder to write files to, and let them take their place when the block ends without an error.
+def written_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Return other names to write files under, and let all take their places at one moment when the block ends.
+
+    No system replaces several files in one step, but a link to a folder can be: for a moment the places are links through
+    one that leads to the old files first and to the new ones then. Where there are no links, and on several disks, the
+    files are put at their places one by one, without the last of them while some are old and some are new.
+
+    Args:
+        paths: the files' places. What is no regular file has no other name: it is written to as is.
+
+    Raises:
+        OSError: if they cannot be written; what was there before is then still there.
+    """
+    unfinished = {path: unfinished_name(path) for path in paths if not is_stream(path)}
+    try:
+        for path in unfinished:
+            with naming_what_fails(path):
+                remove_leftovers(path)
+                remove(unfinished[path])
+        yield [unfinished.get(path, path) for path in paths]
+        for path in unfinished:
+            with naming_what_fails(path):
+                sync(unfinished[path])
+        if len(unfinished) < 2 or not _switch(unfinished):
+            for path in list(unfinished)[1:]:
+                remove(path)
+            for path in unfinished:
+                with naming_what_fails(path):
+                    put(unfinished[path], path)
+    finally:
+        for path in unfinished.values():
+            remove(path)
+
+
+# Folders in that of a switch: old and new files, links to go to the places, and where these are; a link to the first two.
+OLD, NEW, LINKS, PLACES, NOW = "old", "new", "links", "places", "now"
+SWITCH = ".switch.tmp"
+
+
+def _switch(unfinished: Mapping[Path, Path]) -> bool:
+    """Let several files take their places at one moment; return whether the system can.
+
+    Args:
+        unfinished: the new files by their places.
+    """
+    folder = unfinished_name(next(iter(unfinished))).with_suffix(SWITCH).absolute()
+    try:
+        for name in (OLD, NEW, LINKS, PLACES):
+            (folder / name).mkdir(parents=True)
+        os.symlink(OLD, folder / NOW)
+        for i, (path, new) in enumerate(unfinished.items()):
+            os.link(new, folder / NEW / str(i))
+            if path.exists():
+                os.link(path, folder / OLD / str(i))
+            os.symlink(folder / NOW / str(i), folder / LINKS / str(i))
+            os.symlink(path.absolute(), folder / PLACES / str(i))
+    except OSError:
+        remove(folder)
+        return False
+    try:
+        for i, path in enumerate(unfinished):
+            os.replace(folder / LINKS / str(i), path)
+        os.symlink(NEW, folder / LINKS / NOW)
+        os.replace(folder / LINKS / NOW, folder / NOW)
+    finally:
+        _end_switch(folder)
+    return True
+
+
+def _end_switch(folder: Path) -> None:
+    """Put files at the places that are links through the folder of a switch, and remove it."""
+    for place in (folder / PLACES).glob("*"):
+        path, link = Path(os.readlink(place)), folder / NOW / place.name
+        if path.is_symlink() and os.readlink(path) == str(link):
+            if link.exists():
+                beside = unfinished_name(path)
+                remove(beside)
+                os.link(link.resolve(), beside)
+                put(beside, path)
+            else:  # there was no old file
+                path.unlink()
+    remove(folder)
+
+
+def settle(path: Path) -> None:
+    """Put a file at a place that a process which was killed in `written_together` has left as a link."""
+    folder = Path(os.readlink(path)).parent.parent if path.is_symlink() else path
+    if folder.name.endswith(SWITCH) and (folder / PLACES).is_dir():
+        owner = folder.name.removesuffix(SWITCH).rpartition("-")[2]
+        if owner.isdigit() and not _is_running(int(owner)):
+            _end_switch(folder)
+
+
+@contextlib.contextmanager
+def written_folder(folder: Path, last: str, replaced: Sequence[str] = ()) -> Iterator[Path]:
+    """Return another folder of the same name to write files to, and let them take their place when the block ends.
 
     They do so in one step, where the system can exchange two folders (Linux, macOS): at any moment the folder holds the
     old files or the new ones. Elsewhere, and where the folder is a mount point, the files are replaced one by one, without
@@ -130,6 +225,7 @@ def written_folder(folder: Path, last: str) -> Iterator[Path]:
     Args:
         folder: where the files belong; made if need be.
         last: name of the file that lists the others.
+        replaced: patterns of old files that do not stay, whatever the new ones are called.
 
     Raises:
         OSError: if they cannot be written; what was there before is then still there.
@@ -137,25 +233,26 @@ def written_folder(folder: Path, last: str) -> Iterator[Path]:
     place = Path(os.path.realpath(folder))
     is_mount = os.path.ismount(place)  # what is beside it is on another disk
     named = place / "folder" if is_mount else place
-    unfinished = unfinished_name(named)
+    workspace = unfinished_name(named)
+    unfinished = workspace / place.name
     try:
         with naming_what_fails(folder):
             place.parent.mkdir(parents=True, exist_ok=True)
             remove_leftovers(named)
-            remove(unfinished)
-            unfinished.mkdir()
+            remove(workspace)
+            unfinished.mkdir(parents=True)
             yield unfinished
             for file in [unfinished, *unfinished.rglob("*")]:
                 sync(file)
             if is_mount:
-                _one_by_one(unfinished, place, last)
+                _one_by_one(unfinished, place, last, replaced)
             elif place.is_dir() and any(place.iterdir()):
-                _exchange(unfinished, place, last)
+                _exchange(unfinished, place, last, replaced)
             else:
                 _into_empty(unfinished, place, last)
             sync(place.parent)
     finally:
-        remove(unfinished)
+        remove(workspace)
 
 
 def _into_empty(unfinished: Path, place: Path, last: str) -> None:
@@ -167,12 +264,13 @@ def _into_empty(unfinished: Path, place: Path, last: str) -> None:
         _one_by_one(unfinished, place, last)  # an empty mount point, or Windows
 
 
-def _exchange(unfinished: Path, place: Path, last: str) -> None:
+def _exchange(unfinished: Path, place: Path, last: str, replaced: Sequence[str]) -> None:
     """Exchange two folders, after what only the old one holds was linked into the new one."""
     if (exchange := _exchange_names()) is not None:
         new = {file.name for file in unfinished.iterdir()}
+        old = {file for pattern in replaced for file in place.glob(pattern)}
         try:
-            for kept in (file for file in place.iterdir() if file.name not in new):
+            for kept in (file for file in place.iterdir() if file.name not in new and file not in old):
                 if kept.is_dir() and not kept.is_symlink():
                     shutil.copytree(kept, unfinished / kept.name, symlinks=True, copy_function=os.link)
                 else:
@@ -184,13 +282,17 @@ def _exchange(unfinished: Path, place: Path, last: str) -> None:
             pass
         for name in {file.name for file in unfinished.iterdir()} - new:
             remove(unfinished / name)
-    _one_by_one(unfinished, place, last)
+    _one_by_one(unfinished, place, last, replaced)
 
 
-def _one_by_one(unfinished: Path, place: Path, last: str) -> None:
+def _one_by_one(unfinished: Path, place: Path, last: str, replaced: Sequence[str] = ()) -> None:
     (place / last).unlink(missing_ok=True)
     sync(place)
+    for file in {file for pattern in replaced for file in place.glob(pattern)}:
+        remove(file)
     for file in sorted(unfinished.iterdir(), key=lambda file: file.name == last):
+        if file.is_dir():
+            remove(place / file.name)
         os.replace(file, place / file.name)
         sync(place)
 
@@ -210,12 +312,20 @@ def unfinished_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}.tmp")
 
 
+def unfinished_folder(path: Path) -> Path:
+    """Make a folder beside a file or folder for what becomes of it, another one in each call."""
+    remove_leftovers(path)
+    return Path(tempfile.mkdtemp(prefix=f"{unfinished_name(path).stem}.", suffix=".tmp", dir=path.parent))
+
+
 def remove_leftovers(path: Path) -> None:
     """Remove what processes of this machine that are over have left unfinished beside a file or folder."""
     head = f".{path.name}.{platform.node()}-"
     for found in path.parent.glob(f"{glob.escape(head)}*.tmp"):
-        number = found.name.removeprefix(head).removesuffix(".tmp")
+        number = found.name.removeprefix(head).partition(".")[0]
         if number.isdigit() and not _is_running(int(number)):
+            if found.name.endswith(SWITCH):
+                _end_switch(found)
             remove(found)
 
 
@@ -274,6 +384,7 @@ def chosen_output(
     """
     refuse_inputs(path, inputs)
     output = Path(path)
+    settle(output)
     if is_stream(output):
         return output
     if output.is_dir():

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bleurt_repro.metric.files.writing import naming_what_fails, put
+from bleurt_repro.metric.files.writing import naming_what_fails, put, unfinished_folder
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.install import install_hint
 from bleurt_repro.metric.loading.checksums import check_sums, write_checksums
@@ -100,7 +100,7 @@ def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
 def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
     """Write a graph and its weights beside their place and put them there in one step."""
     made_cache(folder)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{backend}-", dir=folder))
+    unfinished = unfinished_folder(folder / backend)
     try:
         with _quiet(), naming_what_fails(folder):
             if backend == "onnx":

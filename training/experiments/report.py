@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.training.results import COLOURS
+from bleurt_repro.training.results import COLOURS, RESULTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def write_report(
     texts: Mapping[str, str] | None = None,
     plots: Mapping[str, Figure] | None = None,
 ) -> None:
-    """Write results.json and what is drawn from it.
+    """Write results.json and what is drawn from it; they take the place of earlier ones together.
 
     Args:
         output: the folder, made if need be.
@@ -53,17 +53,16 @@ def write_report(
         texts: what each file holds, such as {"table.md": ...}; by default the tables of measured rows.
         plots: by file name without extension; by default the averages of measured rows.
     """
-    from bleurt_repro.metric.files.writing import write_text
+    from bleurt_repro.metric.files.writing import write_text, written_folder
 
-    folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
-    result.write(folder)
     if texts is None:
         texts = {"table.md": draw_table(result), "comparisons.md": draw_comparisons(result)}
-    for name, text in texts.items():
-        write_text(folder / name, text)
-    for name, figure in ({result.kind: draw_averages(result)} if plots is None else plots).items():
-        save_plot(figure, folder, name)
+    with written_folder(Path(output), last=RESULTS) as unfinished:
+        for name, text in texts.items():
+            write_text(unfinished / name, text)
+        for name, figure in ({result.kind: draw_averages(result)} if plots is None else plots).items():
+            save_plot(figure, unfinished, name)
+        result.write(unfinished)
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
