@@ -41,7 +41,8 @@ def test_a_row_of_kendall_tau_for_each_checkpoint(tiny_scorer, tmp_path, capsys,
     main = runpy.run_path(str(ROOT / "recipes" / "ship_choice.py"))["main"]
     monkeypatch.setitem(main.__globals__, "read_webnlg", lambda _: [*outputs, {"missing_output": True}])
     held_out_file = write(tmp_path / "held_out.jsonl", [*once, *held_out])
-    main([str(tiny_scorer)], wmt2018=tmp_path, held_out=held_out_file, webnlg=tmp_path)
+    rest = tmp_path / "rest.jsonl"
+    main([str(tiny_scorer)], wmt2018=tmp_path, held_out=held_out_file, webnlg=tmp_path, rest=rest)
     row = [cell.strip() for cell in capsys.readouterr().out.splitlines()[-1].strip("|").split("|")]
 
     def tau(rows):
@@ -54,3 +55,6 @@ def test_a_row_of_kendall_tau_for_each_checkpoint(tiny_scorer, tmp_path, capsys,
         [100 * value for value in (tau(validation), by_year, by_pair)], abs=0.051
     )
     assert len(row) == 7
+    seen = {(row["reference"], row["candidate"]) for row in held_out}
+    left = [json.loads(line) for line in rest.read_text().splitlines()]
+    assert left == [row for row in once if (row["reference"], row["candidate"]) not in seen]
