@@ -356,7 +356,7 @@ def train_with_card(
     """Train, draw the card of the checkpoint, and publish it if --push-to-hub asks for it.
 
     Args:
-        train: `finetune` or `pretrain`; it takes an instance of each of the argument classes.
+        train: `finetune` or `pretrain`; it takes an instance of each of the argument classes, and what draws the card.
         argument_classes: dataclasses of settings; the first names the model, the last is the Trainer's.
         words: of the command line.
         echo: called with what was published.
@@ -371,12 +371,13 @@ def train_with_card(
     if target:
         check_login(target)
     args.push_to_hub = False  # the Trainer would push at each save, and without a card
-    train(*settings, args)
+
+    def card(folder: Path) -> None:
+        write_card(folder, settings[0].model, target.repo_id if target else None)
+
+    train(*settings, args, card)
     folder = Path(args.output_dir)
-    if args.process_index or not (folder / RESULTS).is_file():
-        return
-    write_card(folder, settings[0].model, target.repo_id if target else None)
-    if target:
+    if target and not args.process_index and (folder / RESULTS).is_file():
         echo(_publish_run(target, folder))
 
 

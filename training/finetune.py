@@ -328,12 +328,15 @@ def _check_ratings(name: str, side: Dataset, ratings: RatingArguments, layout: L
         )
 
 
-def finetune(ratings: RatingArguments, arguments: FinetuningArguments) -> Result:
+def finetune(
+    ratings: RatingArguments, arguments: FinetuningArguments, card: Callable[[Path], None] | None = None
+) -> Result:
     """Fine-tune a scorer on ratings, and write it to `arguments.output_dir`.
 
     Args:
         ratings: what is trained, on which ratings.
         arguments: how, and where the checkpoint goes.
+        card: draws the card into the folder of the checkpoint; there is none by default.
 
     Returns:
         what results.json holds, in every process.
@@ -350,11 +353,15 @@ def finetune(ratings: RatingArguments, arguments: FinetuningArguments) -> Result
     model = find_checkpoint(ratings.model)
     files = fingerprint([path for path in (ratings.train_file, ratings.validation_file) if path])
     with run_folder(arguments, ratings, model, {f"data {file['file']}": file["sha256"] for file in files}):
-        return _finetune(model, files, ratings, arguments)
+        return _finetune(model, files, ratings, arguments, card)
 
 
 def _finetune(
-    folder: Path, files: list[dict[str, str]], ratings: RatingArguments, arguments: FinetuningArguments
+    folder: Path,
+    files: list[dict[str, str]],
+    ratings: RatingArguments,
+    arguments: FinetuningArguments,
+    card: Callable[[Path], None] | None,
 ) -> Result:
     import torch
     from transformers import set_seed
@@ -405,7 +412,7 @@ def _finetune(
         "truncated": sum(sum(side["truncated"]) for side in data.values()),
         "standardized": standardized,
     }
-    return finish(trainer, "finetune", ratings, provenance, seconds, save)
+    return finish(trainer, "finetune", ratings, provenance, seconds, save, card)
 
 
 if __name__ == "__main__":

@@ -33,13 +33,13 @@ import copy
 import hashlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bleurt_repro.metric.files.records import read_plain_yaml
-from bleurt_repro.metric.files.writing import markdown_table, write_text
+from bleurt_repro.metric.files.writing import markdown_table, write_text, written_folder
 from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import load_config, run_as_command
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
@@ -123,12 +123,15 @@ def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset
     return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
 
 
-def pretrain(data: PairArguments, arguments: PretrainingArguments) -> Result:
+def pretrain(
+    data: PairArguments, arguments: PretrainingArguments, card: Callable[[Path], None] | None = None
+) -> Result:
     """Pre-train an encoder, and write what fine-tuning starts from to `arguments.output_dir`.
 
     Args:
         data: what is trained, on which pairs.
         arguments: how, and where the checkpoint goes.
+        card: draws the card into the folder of the checkpoint; there is none by default.
 
     Returns:
         what results.json holds, in every process.
@@ -144,10 +147,16 @@ def pretrain(data: PairArguments, arguments: PretrainingArguments) -> Result:
 
     record, model = join_sets(data.pairs), find_checkpoint(data.model)
     with run_folder(arguments, data, model, {"pairs": _digest(record)}):
-        return _pretrain(model, record, data, arguments)
+        return _pretrain(model, record, data, arguments, card)
 
 
-def _pretrain(folder: Path, record: dict[str, Any], data: PairArguments, arguments: PretrainingArguments) -> Result:
+def _pretrain(
+    folder: Path,
+    record: dict[str, Any],
+    data: PairArguments,
+    arguments: PretrainingArguments,
+    card: Callable[[Path], None] | None,
+) -> Result:
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
@@ -189,7 +198,7 @@ def _pretrain(folder: Path, record: dict[str, Any], data: PairArguments, argumen
     def save(folder: Path) -> None:
         export_scorer(encoder.config, state, tokenizer, layout, folder, arguments.seed)
 
-    return finish(trainer, "pretrain", data, _provenance(data, record, train_pairs, held_pairs), seconds, save)
+    return finish(trainer, "pretrain", data, _provenance(data, record, train_pairs, held_pairs), seconds, save, card)
 
 
 def _digest(record: dict[str, Any]) -> str:
@@ -272,10 +281,15 @@ def _check_gammas(path: str | Path, gammas: Any) -> None:
                 raise ValueError(f"{path}: weights of {group} must be numbers of at least 0, found {value!r}")
 
 
-def pretrain_or_search(pairs: PairArguments, grid: GridArguments, arguments: PretrainingArguments) -> Result:
-    """Run `bleurt-repro pretrain`: one pre-training, or with a grid a search."""
+def pretrain_or_search(
+    pairs: PairArguments,
+    grid: GridArguments,
+    arguments: PretrainingArguments,
+    card: Callable[[Path], None] | None = None,
+) -> Result:
+    """Run `bleurt-repro pretrain`: one pre-training, or with a grid a search, which has no card."""
     if grid.grid is None:
-        return pretrain(pairs, arguments)
+        return pretrain(pairs, arguments, card)
     return search_gamma(read_grid(grid.grid), pairs, arguments)
 
 
@@ -342,9 +356,10 @@ def _write_search(result: Result, folder: Path) -> None:
     from tqdm import tqdm
 
     table = draw_table(result["cells"])
-    write_text(folder / "grid.md", table)
-    draw_plot(result["cells"], folder / "grid.png")
-    result.write(folder / "grid.json")
+    with written_folder(folder, last="grid.json") as unfinished:
+        write_text(unfinished / "grid.md", table)
+        draw_plot(result["cells"], unfinished / "grid.png")
+        result.write(unfinished / "grid.json")
     tqdm.write(table)
 
 

@@ -1,7 +1,7 @@
 """What all training shares: the paper's settings, the folder of a run, resuming after a kill, and the result.
 
 A run holds its folder locked, and keeps there what it began with (`RUN_FILE`): it is resumed with the same model, data and
-settings only. Model, results.json and curves.png take their place together at the end.
+settings only. Model, results.json, curves.png and the card take their place together at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, Traini
 from transformers.trainer_callback import ExportableState
 
 from bleurt_repro.metric.files.writing import chosen_folder, naming_what_fails, write_text, written_folder
-from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, content_hash
+from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, WEIGHT_FILES, content_hash
 from bleurt_repro.training.results import COLOURS, RESULTS, Result, plain, repeating_command
 
 if TYPE_CHECKING:
@@ -329,8 +329,9 @@ def finish(
     data: dict[str, Any],
     seconds: float,
     save: Callable[[Path], None],
+    card: Callable[[Path], None] | None = None,
 ) -> Result:
-    """Write checkpoint, results.json and curves.png into the run's folder; to be called by every process.
+    """Write checkpoint, results.json, curves.png and the card into the run's folder; to be called by every process.
 
     Args:
         trainer: after training.
@@ -339,6 +340,7 @@ def finish(
         data: what was trained on.
         seconds: of training.
         save: writes the checkpoint into a folder; called by the main process only.
+        card: draws the card into the folder of the checkpoint, likewise; without it there is none.
 
     Returns:
         what results.json holds.
@@ -350,10 +352,12 @@ def finish(
     folder = Path(str(trainer.args.output_dir))
     if trainer.is_world_process_zero():
         with naming_a_full_disk(folder):
-            with written_folder(folder, "config.json") as unfinished:
+            with written_folder(folder, "config.json", replaced=WEIGHT_FILES) as unfinished:
                 save(unfinished)
                 draw_curves(result, unfinished / "curves.png")
                 result.write(unfinished)
+                if card is not None:
+                    card(unfinished)
     trainer.accelerator.wait_for_everyone()  # so that no process reads what is not there yet
     return result
 
