@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Command, Group, Overwrite, echo, examples
+from bleurt_repro.cli_style import Address, Command, Engine, Group, Overwrite, Workers, echo, examples
 
 data_app = typer.Typer(cls=Group, help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
 
@@ -293,11 +293,15 @@ def data_synthetic(
     masks_per_pass: Annotated[int | None, typer.Option(help="Masks filled between two runs of the model.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
     progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
 ) -> None:
     """Make pre-training pairs with all signals from plain text; models are folders or Hub ids."""
     from bleurt_repro.datasets_builders.synthetic.builder import read_info, report_text
     from bleurt_repro.datasets_builders.synthetic.config import read_config
     from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
+    from bleurt_repro.metric.bulk.ray_engine import RayEngine
 
     recipe = read_config(config).with_options(
         column=column,
@@ -311,7 +315,8 @@ def data_synthetic(
         masks_per_pass=masks_per_pass,
         device=device,
     )
-    report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress)
+    on_ray = RayEngine.of(engine, address, workers)
+    report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress, on_ray)
     if report is None:
         echo("This share is done; the last process to finish, or one more run of any, will sum up.")
     else:

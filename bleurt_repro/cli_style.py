@@ -21,7 +21,7 @@ PANELS = {
     "Output": "output json system overwrite show format repo_id private revision create_pr dry_run requirement name",
     "Checkpoint and machine": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache masked_lm "
     "translator prefix bertscore_model entailment_model teacher",
-    "Sharing the work": "num_shards shard_index",
+    "Sharing the work": "num_shards shard_index engine address workers",
     "How it is made": "config pairs seed share method within year validation_ratio one_record_per_system "
     "average_duplicates min_difference training_systems training_inputs reordered mirrored beam_size masks_per_pass "
     "max_segments dropping_rate max_records lp weight mixed_layouts max_difference gelu",
@@ -48,6 +48,11 @@ Backend = Annotated[
 Aggregate = Annotated[str, typer.Option(help="Several references: max or mean.")]
 Cache = Annotated[str | None, typer.Option(help="Folder of scores of earlier runs, read and added to.")]
 Progress = Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")]
+Engine = Annotated[str, typer.Option(help="local (this process), or ray: all cores or GPUs of a machine or cluster.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of a Ray cluster, or auto; default: a Ray of its own on this machine's cores.")
+]
+Workers = Annotated[int | None, typer.Option(help="Ray's processes, a model each; default: one a GPU, or a core.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what no run of bleurt-repro wrote.")]
 
 # The name of an option or command as it is shown.

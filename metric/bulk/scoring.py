@@ -1,7 +1,8 @@
 """Score files of any size: what `bleurt-repro score` does between reading its input and writing its output.
 
 Pairs are scored window by window, so that memory stays bounded; each window is on disk before the next begins, so that
-a killed run resumes where it was, to the same bytes.
+a killed run resumes where it was, to the same bytes. With Ray the windows are scored by several workers, and written by
+this process, in order.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from bleurt_repro.metric.bulk.ray_engine import Ahead, RayEngine
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
-from bleurt_repro.metric.files.texts import PairStream
+from bleurt_repro.metric.files.records import STDIN, shown
+from bleurt_repro.metric.files.texts import PairStream, arguments_of
 from bleurt_repro.metric.files.writing import chosen_output, is_stream, naming_what_fails
 from bleurt_repro.metric.options import choose_shard
 
@@ -47,6 +51,7 @@ def score_files(
     shard_index: int | None = None,
     system: str | None = None,
     overwrite: bool = False,
+    engine: RayEngine | None = None,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
 
@@ -63,6 +68,7 @@ def score_files(
             or torchrun's part.
         system: write lines of this name, a tab and the score, as mt-metrics-eval reads them.
         overwrite: replace an output that no run of the library wrote.
+        engine: where windows are scored; by default in this process. Ray's workers read the input themselves.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line, or the output is an input or holds
@@ -71,20 +77,24 @@ def score_files(
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
         raise ValueError("--system takes a name without tabs and line ends, and lines of scores, not --json")
     shard = choose_shard(num_shards, shard_index)
+    files = {"references": references, "candidates": candidates, "sources": sources, "pairs": pairs}
+    if engine is not None:
+        _check_for_ray(files, shard.count)
     place = None
     if output != "-":
         place = chosen_output(shard.output(output), (references, candidates, sources, pairs), OUR_SCORES, overwrite)
-    with PairStream(references=references, candidates=candidates, sources=sources, pairs=pairs) as stream:
+    with PairStream(**files) as stream:
         survey = stream.survey()
         from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
 
-        scorer = BleurtScorer(**scorer_options)
+        # Ray's workers score, on what they have: here the checkpoint is opened for what it says of itself
+        scorer = BleurtScorer(**(scorer_options if engine is None else {**scorer_options, "device": "cpu"}))
         scorer.check_options(aggregate, calibrated)
         first, last = shard.bounds(survey.records)
         signature = scorer.scoring_signature(aggregate, calibrated)
-        run = _Run(
-            scorer, stream, (first, last), {"aggregate": aggregate, "calibrated": calibrated}, signature, system
-        )
+        options = {"aggregate": aggregate, "calibrated": calibrated}
+        on_ray = None if engine is None else _on_ray(engine, files, scorer_options, options)
+        run = _Run(scorer, stream, (first, last), options, signature, system, on_ray)
         if place is None:
             run.to_stream(sys.stdout, as_json)
         elif is_stream(place):
@@ -105,6 +115,60 @@ def score_files(
                 run.to_file(partial, as_json)
 
 
+def _check_for_ray(files: Mapping[str, str | None], shards: int) -> None:
+    """Refuse what Ray's workers could not do."""
+    if shards > 1:
+        raise ValueError("engine ray shares out the work itself: leave out --num-shards, --shard-index and torchrun")
+    for path in filter(None, files.values()):
+        if path == STDIN or (Path(path).exists() and not Path(path).is_file()):
+            raise ValueError(f"engine ray reads the input in each worker: expected a file, found {shown(path)}")
+
+
+def _on_ray(
+    engine: RayEngine, files: Mapping[str, str | None], scorer_options: Mapping[str, Any], options: dict[str, Any]
+) -> Callable[[int, int], Iterator[tuple[ScoringResult, int]]]:
+    """Return what scores the records of a range on Ray, window after window."""
+    device = scorer_options.get("device")
+    size = WINDOWS["cuda" if str(device).startswith("cuda") else "cpu"]
+    own = {name: value for name, value in scorer_options.items() if name != "device"} | {"progress": False}
+
+    def score(first: int, last: int) -> Iterator[tuple[ScoringResult, int]]:
+        windows = [(start, min(start + size, last)) for start in range(first, last, size)]
+        return engine.map(_RayScorer, windows, device, files=dict(files), scorer_options=own, options=options)
+
+    return score
+
+
+class _RayScorer:
+    """Scores windows in a worker of Ray.
+
+    Args:
+        files: arguments of `PairStream`.
+        scorer_options: arguments of `BleurtScorer`, without its device.
+        options: of `compute`.
+        device: where to compute.
+    """
+
+    def __init__(
+        self,
+        files: dict[str, str | None],
+        scorer_options: dict[str, Any],
+        options: dict[str, Any],
+        device: str,
+    ) -> None:
+        from bleurt_repro.metric.scorer import BleurtScorer
+
+        self._scorer = BleurtScorer(**scorer_options, device=device)
+        self._options = options
+        self._pairs = Ahead(PairStream(**files).__enter__().pairs)  # open as long as the worker lives
+
+    def __call__(self, first: int, last: int) -> tuple[ScoringResult, int]:
+        """Score the records from `first` up to `last`; return their number of pairs, too."""
+        window = self._pairs.run(first, last)
+        result = self._scorer.compute_quietly(**arguments_of(window), **self._options)
+        return result, sum(len(references) or 1 for references, _, _ in window)
+
+
 @dataclasses.dataclass
 class _Run:
     """One pass over a range of pairs.
@@ -113,6 +177,7 @@ class _Run:
         records: the first, and the one after the last.
         options: of `compute`.
         system: written before each score, if it has a name.
+        on_ray: scores the records of a range on Ray; None scores them here.
     """
 
     scorer: BleurtScorer
@@ -121,6 +186,7 @@ class _Run:
     options: dict[str, Any]
     signature: str
     system: str | None
+    on_ray: Callable[[int, int], Iterator[tuple[ScoringResult, int]]] | None = None
 
     def to_file(self, partial: PartialOutput, as_json: bool) -> None:
         """Write the scores, those of a killed run included."""
@@ -149,14 +215,24 @@ class _Run:
         """Score window after window under one progress bar; yield each result with the number of its pairs."""
         first, last = self.records
         with self.scorer.progress_bar(last - first, "record", done) as bar:
-            size = WINDOWS.get(self.scorer.device.type, WINDOWS["cpu"])
-            for texts in self.stream.windows(first + done, last, size):
-                records = len(texts["candidates"])
-                pairs = sum(map(len, texts["references"])) if "references" in texts else records
-                single = pairs == records  # then the bar moves with every batch, else with every window
-                quiet: dict[str, Any] = {**texts, **self.options, "done": bar.update if single else int}
-                yield self.scorer.compute_quietly(**quiet), pairs
-                bar.update(0 if single else records)
+            if self.on_ray is None:
+                yield from self._scored_here(first + done, last, bar.update)
+                return
+            for result, pairs in self.on_ray(first + done, last):
+                yield result, pairs
+                bar.update(len(result.scores))
+
+    def _scored_here(
+        self, first: int, last: int, update: Callable[[int], object]
+    ) -> Iterator[tuple[ScoringResult, int]]:
+        size = WINDOWS.get(self.scorer.device.type, WINDOWS["cpu"])
+        for texts in self.stream.windows(first, last, size):
+            records = len(texts["candidates"])
+            pairs = sum(map(len, texts["references"])) if "references" in texts else records
+            single = pairs == records  # then the bar moves with every batch, else with every window
+            quiet: dict[str, Any] = {**texts, **self.options, "done": update if single else int}
+            yield self.scorer.compute_quietly(**quiet), pairs
+            update(0 if single else records)
 
     def _lines(self, result: ScoringResult, with_std: bool) -> str:
         """Format one score a line and, for JSON, beside it how far an ensemble's members lie apart."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -98,7 +98,7 @@ class PairStream:
         """
         digest, number, size, kept = hashlib.sha256(), 0, 0, []
         first: dict[tuple[str, bool], int] = {}  # the first pair that has, or has not, a source or a reference
-        for number, pair in enumerate(self._pairs(), start=1):
+        for number, pair in enumerate(self.pairs(), start=1):
             text = repr(pair).encode("utf-8", "surrogatepass")
             digest.update(text)
             size += len(text)
@@ -116,14 +116,12 @@ class PairStream:
 
     def windows(self, first: int, last: int, size: int) -> Iterator[dict[str, list[Any]]]:
         """Read the pairs from `first` up to `last`, `size` at a time, as the keyword arguments of `score`."""
-        pairs = islice(self._pairs() if self._kept is None else iter(self._kept), first, last)
+        pairs = islice(self.pairs() if self._kept is None else iter(self._kept), first, last)
         while window := list(islice(pairs, size)):
-            references, candidates, sources = (list(column) for column in zip(*window, strict=True))
-            texts: dict[str, list[Any]] = {"references": references} if references[0] else {}
-            texts["candidates"] = candidates
-            yield texts if sources[0] is None else {**texts, "sources": sources}
+            yield arguments_of(window)
 
-    def _pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[Pair]:
+        """Read all pairs one by one, from the first."""
         for file in self._files.values():
             file.seek(0)
         if "pairs" in self._files:
@@ -143,6 +141,14 @@ class PairStream:
                 check_same_length(counts)
             references = row.get("references", [])
             yield [references] if isinstance(references, str) else references, row["candidates"], row.get("sources")
+
+
+def arguments_of(pairs: Sequence[Pair]) -> dict[str, list[Any]]:
+    """Return pairs, at least one, as the keyword arguments of `score`."""
+    references, candidates, sources = (list(column) for column in zip(*pairs, strict=True))
+    texts: dict[str, list[Any]] = {"references": references} if references[0] else {}
+    texts["candidates"] = candidates
+    return texts if sources[0] is None else {**texts, "sources": sources}
 
 
 def _chosen_files(

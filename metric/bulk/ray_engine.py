@@ -1,0 +1,217 @@
+"""Ray Data: scoring files and making pairs on all cores of a machine or of a cluster (the extra `ray`).
+
+The work is cut into pieces, windows of records or parts of segments, and what Ray is given are the numbers of their first
+and last items alone. Workers, each with models of its own, read the items from the input themselves and return results,
+which arrive in the order of the pieces: so memory does not grow with the input. Ray starts a worker that died again and
+repeats the pieces that it had not finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from bleurt_repro.metric.install import install_hint
+from bleurt_repro.metric.options import positive
+
+ENGINES = ("local", "ray")
+# Results wait there until they are written, and are small: Ray's own default is a third of the memory.
+OBJECT_STORE = 256 * 2**20
+# A piece that ends its worker each time, for want of memory for example, must not be repeated for ever.
+RETRIES = 5
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Where pieces of work are done.
+
+    Attributes:
+        address: of a Ray cluster, or "auto" for the one that $RAY_ADDRESS names or that runs on this machine; None starts a
+            Ray on this machine's cores, which ends with the work.
+        workers: processes with models of their own; by default one a GPU, or one a core if there are none.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+
+    @classmethod
+    def of(cls, engine: str, address: str | None, workers: int | None) -> RayEngine | None:
+        """Return what the options of a command ask for; None is this process alone.
+
+        Raises:
+            ValueError: if they do not fit together, or Ray is not installed.
+        """
+        if engine not in ENGINES:
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, found {engine!r}")
+        if engine == "local":
+            if address is not None or workers is not None:
+                raise ValueError("--address and --workers belong to --engine ray: add it, or leave them out")
+            return None
+        if workers is not None:
+            positive("workers", workers, "processes")
+        try:
+            import ray.data  # noqa: F401
+        except ImportError as error:
+            raise ValueError(f"engine ray needs {error.name}: {install_hint('ray')}") from error
+        return cls(address, workers)
+
+    def map(
+        self, worker: type, pieces: Sequence[tuple[int, int]], device: str | None, **arguments: Any
+    ) -> Iterator[Any]:
+        """Do pieces of work in Ray's workers; yield their results in order, as soon as they are there.
+
+        Args:
+            worker: a class, made once in each worker with `arguments` and `device`, then called with the numbers of the
+                first item of a piece and of the one after its last.
+            pieces: these numbers, of each piece.
+            device: the user's wish; each worker gets "cuda" if it has a GPU of its own, else this, or "cpu".
+            arguments: of the class.
+
+        Raises:
+            ValueError: if the cluster cannot be reached, is too small, or a piece ended its worker again and again.
+            Exception: what a worker raised.
+        """
+        if not pieces:
+            return
+        import ray.data
+        from ray.exceptions import RayError, RayTaskError
+
+        with self._running():
+            gpus, workers = self._sizes(device, len(pieces))
+            chosen = "cuda" if gpus else (device or "cpu")
+            rows = [{"first": first, "last": last} for first, last in pieces]
+            results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+                _Worker,
+                fn_constructor_args=(worker, {**arguments, "device": chosen}, str(Path.cwd())),
+                compute=ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
+                num_cpus=1,
+                num_gpus=int(gpus),
+                max_task_retries=RETRIES,
+            )
+            context = results.context
+            context.enable_progress_bars = context.print_on_execution_start = False  # the caller shows its own
+            context.raise_original_map_exception = True
+            context.execution_options.preserve_order = True
+            try:
+                with _no_logs():
+                    for row in results.iter_rows():
+                        yield row["result"]
+            except RayTaskError as error:
+                raise error.cause from None
+            except RayError as error:
+                raise ValueError(f"Ray could not finish the work: {' '.join(str(error).split())[:500]}") from error
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Connect to the cluster, or start a Ray of its own; a connection that is there already is taken and kept."""
+        import ray
+
+        if ray.is_initialized():
+            yield
+            return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report its use to Ray's makers
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        with _sigterm_kept():
+            if self.address is None:
+                cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+                # Whoever reaches a Ray's ports can run code there: only this machine does.
+                quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+                quiet |= {"num_cpus": self.workers or cores, "object_store_memory": OBJECT_STORE}
+            try:
+                ray.init(address=self.address or "local", **quiet)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise ValueError(f"no Ray at {self.address or 'this machine'}: {error}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+    def _sizes(self, device: str | None, pieces: int) -> tuple[bool, int]:
+        """Return whether workers have a GPU each, and how many workers there are."""
+        import ray
+
+        found = ray.cluster_resources()
+        gpus = int(found.get("GPU", 0)) if device is None or device.startswith("cuda") else 0
+        if device is not None and device.startswith("cuda") and not gpus:
+            raise ValueError(f"device {device}: Ray finds no GPU; leave the device out, or give cpu")
+        kind, there = ("GPUs", gpus) if gpus else ("cores", int(found.get("CPU", 0)))
+        if (self.workers or 1) > there:
+            raise ValueError(
+                f"{self.workers or 1} workers need as many {kind}, Ray has {there}: give --workers {there}"
+            )
+        return gpus > 0, min(self.workers or there, pieces)
+
+
+class _Worker:
+    """Makes the caller's class at the first piece, so that what fails there arrives as the error that it is."""
+
+    def __init__(self, worker: type, arguments: dict[str, Any], folder: str) -> None:
+        with contextlib.suppress(OSError):  # another machine may not have it, and paths from the root do not need it
+            os.chdir(folder)
+        self._made: Any = None
+        self._worker, self._arguments = worker, arguments
+
+    def __call__(self, piece: dict[str, int]) -> dict[str, Any]:
+        """Do one piece."""
+        if self._made is None:
+            self._made = self._worker(**self._arguments)
+        return {"result": self._made(piece["first"], piece["last"])}
+
+
+class Ahead(Generic[Item]):
+    """Runs of the items of an input that can only be read from its start: in ascending order they cost one pass.
+
+    Args:
+        read: begins to read.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Item]]) -> None:
+        self._read, self._items, self._position = read, iter(()), 0
+
+    def run(self, first: int, last: int) -> list[Item]:
+        """Read the items from `first` up to `last`.
+
+        Raises:
+            ValueError: if there are fewer: the input is no longer what it was.
+        """
+        if first < self._position or not self._position:
+            self._items, self._position = self._read(), 0
+        found = list(islice(self._items, first - self._position, last - self._position))
+        self._position = last
+        if len(found) < last - first:
+            raise ValueError(f"items {first} to {last} of the input are gone: it has changed since it was checked")
+        return found
+
+
+@contextlib.contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Keep the handler of SIGTERM, which Ray replaces by its own."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _no_logs() -> Iterator[None]:
+    """Keep Ray Data from logging each error with its traceback: the error is raised."""
+    logger = logging.getLogger("ray.data")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
