@@ -7,6 +7,8 @@ made it, nor on how often they were stopped.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 DATA_FOLDER = "data"
 RECORD_FOLDER = "parts"
 RECIPE_FILE = "recipe.json"
+# The record of a finished set.
+INFO_FILE = "dataset_info.json"
 
 
 def to_json(values: Any) -> str:
@@ -89,6 +93,10 @@ class Parts:
         """Name a part's Parquet file."""
         return self.folder / DATA_FOLDER / f"part-{part:05d}.parquet"
 
+    def waiting_file(self, part: int) -> Path:
+        """Name a part's Parquet file while a finished set is made larger, or repaired: the set stays whole meanwhile."""
+        return self.folder / RECORD_FOLDER / f"part-{part:05d}.parquet"
+
     def record_file(self, part: int) -> Path:
         """Name the file that records that a part is done, with its hash."""
         return self.folder / RECORD_FOLDER / f"part-{part:05d}.json"
@@ -148,16 +156,39 @@ class Parts:
         Returns:
             None if it is not done, or its file is not the one recorded.
         """
-        data, path = self.data_file(part), self.record_file(part)
-        if not (data.is_file() and path.is_file()):
+        path = self.record_file(part)
+        if not path.is_file():
             return None
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             return None
         made = record.get("fingerprint") == self.fingerprint and record.get("segments") == segments
-        whole = made and record.get("sha256") == file_hash(data).hex()
-        return record if whole else None
+        return record if made and self._file(record, part) is not None else None
+
+    def _file(self, record: dict[str, Any], part: int) -> Path | None:
+        """Return the file that a record is of."""
+        files = [path for path in (self.waiting_file(part), self.data_file(part)) if path.is_file()]
+        return next((path for path in files if file_hash(path).hex() == record.get("sha256")), None)
+
+    def gather(self, folder: Path, records: Sequence[dict[str, Any]]) -> None:
+        """Link the files of finished parts, and their records, into another folder of the same disk.
+
+        Args:
+            folder: the folder.
+            records: of all parts, in order.
+        """
+        other = Parts(folder, self.fingerprint)
+        for name in (DATA_FOLDER, RECORD_FOLDER):
+            (folder / name).mkdir()
+        for part, record in enumerate(records):
+            made = self._file(record, part)
+            assert made is not None
+            for path, link in ((made, other.data_file(part)), (self.record_file(part), other.record_file(part))):
+                try:
+                    os.link(path, link)
+                except OSError:  # a file system without links
+                    shutil.copy2(path, link)
 
     def write(self, part: int, table: Table, record: dict[str, Any]) -> None:
         """Write a part: first its data, then the record by which it counts as done.
@@ -170,15 +201,16 @@ class Parts:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        for path in (self.data_file(part), self.record_file(part)):
+        file = (self.waiting_file if (self.folder / INFO_FILE).is_file() else self.data_file)(part)
+        for path in (file, self.record_file(part)):
             path.parent.mkdir(parents=True, exist_ok=True)
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd")
-        write_bytes(self.data_file(part), buffer.getvalue().to_pybytes())
+        write_bytes(file, buffer.getvalue().to_pybytes())
         facts = {
             "part": part,
             "fingerprint": self.fingerprint,
-            "sha256": file_hash(self.data_file(part)).hex(),
+            "sha256": file_hash(file).hex(),
             "pairs": table.num_rows,
         }
         write_text(self.record_file(part), to_json(facts | record))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
-from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, RECORD_FOLDER, to_json
+from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, INFO_FILE, Parts, to_json
 from bleurt_repro.datasets_builders.synthetic.segments import Skipped, general_reason
-from bleurt_repro.metric.files.writing import markdown_table, write_json_lines, write_text
+from bleurt_repro.metric.files.writing import markdown_table, write_json_lines, write_text, written_folder
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -30,7 +30,6 @@ SIZES = (
     (10_000_000, "1M<n<10M"),
 )
 
-INFO_FILE = "dataset_info.json"
 REPORT_FILE = "report.json"
 SKIPPED_FILE = "skipped.jsonl"
 SAMPLED_ROWS = 10
@@ -47,6 +46,8 @@ def summarise(
 ) -> dict[str, Any]:
     """Write the record, the report, the log of skipped rows and the card beside the parts.
 
+    They take the place of those of a smaller set together, and so do its parts.
+
     Args:
         folder: the output folder, all of its parts done.
         recipe: what the pairs were made of.
@@ -58,6 +59,19 @@ def summarise(
     Returns:
         the report.
     """
+    with written_folder(folder, last=INFO_FILE) as unfinished:
+        Parts(folder, recipe["fingerprint"]).gather(unfinished, records)
+        return _write_summary(unfinished, recipe, signals, records, rows, skipped)
+
+
+def _write_summary(
+    folder: Path,
+    recipe: dict[str, Any],
+    signals: Sequence[dict[str, Any]],
+    records: Sequence[dict[str, Any]],
+    rows: int,
+    skipped: Sequence[Skipped],
+) -> dict[str, Any]:
     statistics, by_group = _moments(folder, signals, len(records))
     left_out = [*(item.to_dict() for item in skipped), *(item for record in records for item in record["skipped"])]
     counts = {group: moments["count"] for group, moments in sorted(by_group.items())}
@@ -92,7 +106,6 @@ def summarise(
     write_text(folder / REPORT_FILE, to_json(report))
     write_text(folder / "README.md", card(info, report))
     write_text(folder / INFO_FILE, to_json(info))
-    _remove_leftovers(folder)
     return report
 
 
@@ -179,13 +192,6 @@ def _sample(folder: Path, records: Sequence[dict[str, Any]], seed: int) -> list[
             rows += pq.read_table(folder / _file_name(record["part"])).take(here).to_pylist()
         start += record["pairs"]
     return rows
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed while writing have left: no part is being written any more."""
-    for place in (DATA_FOLDER, RECORD_FOLDER):
-        for path in (folder / place).glob(".*.tmp"):
-            path.unlink(missing_ok=True)
 
 
 class Moments:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 from bleurt_repro.datasets_builders.open_models import load_tokenizer
+from bleurt_repro.metric.files.writing import written_folder
 from bleurt_repro.training.results import Result, plain, repeating_command
 
 # The Trainer's settings that decide what a run gives.
@@ -70,18 +72,21 @@ def set_dropout(model: torch.nn.Module, probability: float | None) -> None:
             module.p = probability
 
 
-def save_model(trainer: Trainer) -> Path:
-    """Write model and tokenizer into the run's folder, and name it."""
-    folder, tokenizer = Path(str(trainer.args.output_dir)), cast("Any", trainer.processing_class)
-    cast("Any", trainer.model).save_pretrained(folder)
-    if tokenizer.is_fast:  # else it would cut and pad as in its last call for whoever loads it
-        tokenizer.backend_tokenizer.no_truncation()
-        tokenizer.backend_tokenizer.no_padding()
-    tokenizer.save_pretrained(folder)
-    return folder
+@contextlib.contextmanager
+def saved_model(trainer: Trainer) -> Iterator[Path]:
+    """Write model and tokenizer into a folder, which with what the block adds takes the place of the run's."""
+    tokenizer = cast("Any", trainer.processing_class)
+    with written_folder(Path(str(trainer.args.output_dir)), last="config.json") as folder:
+        cast("Any", trainer.model).save_pretrained(folder)
+        if tokenizer.is_fast:  # else it would cut and pad as in its last call for whoever loads it
+            tokenizer.backend_tokenizer.no_truncation()
+            tokenizer.backend_tokenizer.no_padding()
+        tokenizer.save_pretrained(folder)
+        yield folder
 
 
 def write_results(
+    folder: Path,
     trainer: Trainer,
     name: str,
     data: dict[str, Any],
@@ -90,9 +95,10 @@ def write_results(
     seconds: float,
     examples: int,
 ) -> Result:
-    """Write results.json into the run's folder, and return what it holds.
+    """Write results.json into a folder, and return what it holds.
 
     Args:
+        folder: of the model.
         trainer: after training.
         name: of the script, such as "entailment".
         data: what was read: files with their SHA-256, counts, what was left out.
@@ -116,7 +122,7 @@ def write_results(
     }
     command = repeating_command(f"python -m bleurt_repro.training.teachers.{name}", figures["settings"])
     result = Result("teacher", command, figures, args.seed, data=data)
-    result.write(str(args.output_dir))
+    result.write(folder)
     return result
 
 

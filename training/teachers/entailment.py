@@ -37,7 +37,7 @@ from bleurt_repro.training.teachers.common import (
     TeacherArguments,
     open_tokenizer,
     parse_weights,
-    save_model,
+    saved_model,
     set_dropout,
     write_results,
 )
@@ -238,15 +238,15 @@ def main(argv: list[str] | None = None) -> None:
     figures = {name: quality(trainer, encoded[name]) for name in measured}
 
     if trainer.is_world_process_zero():
-        save_model(trainer)
-        read = {
-            "files": fingerprint([arguments.pairs_file]),
-            "train_pairs": dict(Counter(pair["source"] for pair in split.train)),
-            "cut_to_max_length": cut,
-            "left_out": split.left_out,
-        }
-        examples = trainer.state.global_step * args.train_batch_size * args.world_size
-        write_results(trainer, "entailment", read, figures, arguments, seconds, examples)
+        with saved_model(trainer) as saved:
+            read = {
+                "files": fingerprint([arguments.pairs_file]),
+                "train_pairs": dict(Counter(pair["source"] for pair in split.train)),
+                "cut_to_max_length": cut,
+                "left_out": split.left_out,
+            }
+            examples = trainer.state.global_step * args.train_batch_size * args.world_size
+            write_results(saved, trainer, "entailment", read, figures, arguments, seconds, examples)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from bleurt_repro.training.run import check_output, train
 from bleurt_repro.training.teachers.common import (
     TeacherArguments,
     open_tokenizer,
-    save_model,
+    saved_model,
     set_dropout,
     write_results,
 )
@@ -263,17 +263,19 @@ def main(argv: list[str] | None = None) -> None:
     seconds = train(trainer, args)
 
     if trainer.is_world_process_zero():
-        save_model(trainer)
-        figures = masked_accuracy(model, held_out, masker, args.seed, args.per_device_eval_batch_size)
-        read = {
-            "files": fingerprint([arguments.train_file]),
-            "train_texts": len(data),
-            "held_out_texts": len(held_out),
-            "cut_to_max_length": sum(data["cut"]),
-            "left_out": left_out,
-        }
-        examples = trainer.state.global_step * args.train_batch_size * args.world_size
-        write_results(trainer, "masked_lm", read, {"masked_accuracy": figures}, arguments, seconds, examples)
+        with saved_model(trainer) as saved:
+            figures = masked_accuracy(model, held_out, masker, args.seed, args.per_device_eval_batch_size)
+            read = {
+                "files": fingerprint([arguments.train_file]),
+                "train_texts": len(data),
+                "held_out_texts": len(held_out),
+                "cut_to_max_length": sum(data["cut"]),
+                "left_out": left_out,
+            }
+            examples = trainer.state.global_step * args.train_batch_size * args.world_size
+            write_results(
+                saved, trainer, "masked_lm", read, {"masked_accuracy": figures}, arguments, seconds, examples
+            )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from bleurt_repro.training.teachers.common import (
     TeacherArguments,
     parse_pairs,
     parse_weights,
-    save_model,
+    saved_model,
     write_results,
 )
 from bleurt_repro.training.teachers.translator_data import (
@@ -266,16 +266,23 @@ def main(argv: list[str] | None = None) -> None:
     seconds = train(trainer, args)
 
     if trainer.is_world_process_zero():
-        save_model(trainer)
-        data = {
-            "files": fingerprint([*files.values(), *filter(None, [arguments.copied_file])]),
-            "train_pairs": dict(Counter(f"{pair.language} {pair.source}" for pair in text.train)),
-            "left_out": {**text.left_out, "too long": examples.too_long},
-            "drawn": batches.drawn,
-        }
-        write_results(
-            trainer, "translator", data, measure(folder, text.test), arguments, seconds, batches.drawn.total()
-        )
+        with saved_model(trainer) as saved:
+            data = {
+                "files": fingerprint([*files.values(), *filter(None, [arguments.copied_file])]),
+                "train_pairs": dict(Counter(f"{pair.language} {pair.source}" for pair in text.train)),
+                "left_out": {**text.left_out, "too long": examples.too_long},
+                "drawn": batches.drawn,
+            }
+            write_results(
+                saved,
+                trainer,
+                "translator",
+                data,
+                measure(saved, text.test),
+                arguments,
+                seconds,
+                batches.drawn.total(),
+            )
 
 
 if __name__ == "__main__":
