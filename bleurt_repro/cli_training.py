@@ -44,16 +44,22 @@ def finetune(context: typer.Context) -> None:
 
 
 def average(
-    checkpoints: Annotated[list[str], typer.Argument(help="Two or more scorers trained from one encoder.")],
+    checkpoints: Annotated[
+        list[str],
+        typer.Argument(help="Two or more scorers trained from one encoder; or one, to store it differently."),
+    ],
     output: Annotated[str, typer.Option(help="Folder to write.")],
     weight: Annotated[list[float] | None, typer.Option(help="One a checkpoint; equal by default.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16.")] = "float32",
+    dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16, float8.")] = "float32",
+    max_shard_size: Annotated[
+        str | None, typer.Option(help="Of a file of weights, such as 45MB; default: one file.")
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Average the weights of scorers into one."""
     from bleurt_repro.training.combine import average_scorers
 
-    average_scorers(checkpoints, output, weight, dtype, overwrite)
+    average_scorers(checkpoints, output, weight, dtype, overwrite, max_shard_size)
 
 
 def ensemble(

@@ -179,13 +179,16 @@ def pack_wheel() -> bytes:
 
 
 def _package_files() -> Iterator[tuple[str, bytes]]:
+    from bleurt_repro.metric.loading.find import IN_CLONES
+
     roots = {PACKAGE: PACKAGE} | {f"{PACKAGE}.{name}": f"{PACKAGE}/{name}" for name in SUBPACKAGES}
     for module, place in roots.items():
         folder = Path(str(import_module(module).__file__)).parent
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()
-            hidden = any(part.startswith((".", "__pycache__")) for part in name.split("/"))
-            if path.is_file() and path.suffix in SUFFIXES and not hidden:
+            parts = name.split("/")
+            left_out = any(part.startswith((".", "__pycache__")) or part in IN_CLONES for part in parts)
+            if path.is_file() and path.suffix in SUFFIXES and not left_out:
                 yield f"{place}/{name}", path.read_bytes()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,22 @@ def name_and_version(line: str, sign: str) -> tuple[str, tuple[int, ...]] | None
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return found[1].lower().replace("_", "-"), tuple(numbers)
+
+
+def test_of_the_checkpoints_the_package_carries_mini_alone(tmp_path, monkeypatch):
+    from setuptools import Distribution
+
+    for name in ("bleurt-repro-mini", "bleurt-repro-base"):
+        (tmp_path / "checkpoint" / name).mkdir(parents=True)
+        (tmp_path / "checkpoint" / name / "model.safetensors").touch()
+    monkeypatch.chdir(ROOT)
+    distribution = Distribution()
+    distribution.parse_config_files([str(ROOT / "setup.cfg")])
+    build = distribution.get_command_obj("build_py")
+    build.ensure_finalized()
+    build.manifest_files = {}  # what a source distribution lists besides: nothing
+    found = [Path(file) for file in build.find_data_files("bleurt_repro.metric", str(tmp_path))]
+    assert found == [tmp_path / "checkpoint" / "bleurt-repro-mini" / "model.safetensors"]
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,12 @@
 """Make one scorer of several: an average of their weights, or an ensemble of their scores.
 
     bleurt-repro average RUN_A RUN_B --output OUT
+    bleurt-repro average RUN --dtype float8 --max-shard-size 45MB --output OUT
     bleurt-repro ensemble RUN_A RUN_B RUN_C --validation validation.jsonl --output OUT
 
 An average is one model, as fast as each of its members, that often keeps what each does best (model soups, Wortsman et
-al., 2022, https://proceedings.mlr.press/v162/wortsman22a.html); they must have been trained from the same encoder.
+al., 2022, https://proceedings.mlr.press/v162/wortsman22a.html); they must have been trained from the same encoder. One
+scorer alone is stored in another way: in smaller numbers, or in several files.
 
 An ensemble scores with all its members. The paper combines models by a weighted mean without saying how the weights are
 found (RoBLEURT, section 2.1.1). Here they are those, none negative, whose combination of standardised scores comes
@@ -24,14 +26,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bleurt_repro.metric.files.writing import chosen_folder, write_text, written_folder
-from bleurt_repro.metric.loading.checksums import SCORING_FILES, content_hash
+from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, Ensemble, Member, common_layout, is_ensemble
 from bleurt_repro.metric.loading.find import Checkpoint, find_checkpoint, load_checkpoint
 from bleurt_repro.metric.statistics import kendall_tau, pearson_r, standardise
 from bleurt_repro.training.results import RESULTS, Result, fingerprint
 
 CONFIG = "config.json"
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = {
+    "float32": "float32",
+    "bfloat16": "bfloat16",
+    "float16": "float16",
+    "float8": "float8_e4m3fn",
+}  # torch's names
 
 Values = NDArray[np.float64]
 
@@ -42,21 +49,24 @@ def average_scorers(
     weights: Sequence[float] | None = None,
     dtype: str = "float32",
     overwrite: bool = False,
+    max_shard_size: str | None = None,
 ) -> Result:
-    """Write the weighted mean of several scorers as a scorer.
+    """Write the weighted mean of several scorers as a scorer; a calibration of theirs does not hold for it.
 
     Args:
-        checkpoints: as `BleurtScorer` takes them; at least two, of one architecture, tokenizer and layout.
+        checkpoints: as `BleurtScorer` takes them, of one architecture, tokenizer and layout; at least two, or one to be
+            stored in another way.
         output: the folder to write; its results.json holds the members' weights and their own results.
         weights: one per checkpoint, above 0; equal ones by default. They are divided by their sum.
-        dtype: of the stored weights.
+        dtype: of the stored weights, one of `DTYPES`; float8 as `metric.loading.save.rounded_to_float8` describes it.
         overwrite: write to a folder that holds other files, too.
+        max_shard_size: of a file of weights, such as "45MB"; one file by default.
 
     Returns:
         what results.json holds.
 
     Raises:
-        ValueError: if there are fewer than two, they do not fit together, or the output is one of them.
+        ValueError: if there are too few, they do not fit together, the output is one of them, or float8 does not suffice.
     """
     import torch
 
@@ -64,15 +74,24 @@ def average_scorers(
 
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be {', '.join(DTYPES)}, found {dtype!r}")
+    if len(checkpoints) < (2 if (dtype, max_shard_size) == ("float32", None) else 1):
+        raise ValueError(
+            f"an average takes at least two checkpoints, found {len(checkpoints)}; one alone takes another dtype or a "
+            "max_shard_size to be stored by"
+        )
     shares = _shares(weights, len(checkpoints), "checkpoint", least=1e-12)
     folder = _chosen_output(output, checkpoints, overwrite)
     members = [load_checkpoint(name) for name in checkpoints]
     first = members[0]
     first.model.load_state_dict(_mean_weights(members, shares), strict=False)
     prepare_scorer(first.model, first.tokenizer, first.layout)
-    result = Result("average", _command("average", checkpoints, weights), {"average": _members(members, shares)})
-    with written_folder(folder, CONFIG) as unfinished:
-        save_scorer(first.model, first.tokenizer, unfinished, getattr(torch, dtype))
+    storage = ({"dtype": dtype} if dtype != "float32" else {}) | (
+        {"max-shard-size": max_shard_size} if max_shard_size else {}
+    )
+    command = _command("average", checkpoints, weights, **storage)
+    result = Result("average", command, {"average": _members(members, shares)})
+    with written_folder(folder, CONFIG, replaced=WEIGHT_FILES) as unfinished:
+        save_scorer(first.model, first.tokenizer, unfinished, getattr(torch, DTYPES[dtype]), max_shard_size)
         result.write(unfinished)
     return result
 
@@ -248,8 +267,6 @@ def _shares(weights: Sequence[float] | None, count: int, kind: str, least: float
         kind: of what there is one for each.
         least: that a weight may be.
     """
-    if count < 2:
-        raise ValueError(f"an average takes at least two checkpoints, found {count}")
     chosen = [1.0] * count if weights is None or not len(weights) else [float(weight) for weight in weights]
     total = sum(chosen)
     if len(chosen) != count or min(chosen) < least or not 0 < total < math.inf:

@@ -15,10 +15,10 @@ HASH_DIGITS = 12
 # Settings may be edited by hand, and `calibrate` adds to them: a change of theirs shows in the signature.
 SETTINGS = ("config.json", "ensemble.json")  # the latter names its members' hashes
 # A checkpoint's configuration, weights and tokenizer; results, logs and cards beside them do not count.
+WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json")
 SCORING_FILES = (
     *SETTINGS,
-    "*.safetensors",
-    "*.safetensors.index.json",
+    *WEIGHT_FILES,
     "tokenizer*",
     "vocab*",
     "merges.txt",

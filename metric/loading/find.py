@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED_FOLDER = Path(__file__).parents[1] / "checkpoint"
+# Checkpoints that are too large for a wheel: of the folders there, only a clone of the repository has these.
+IN_CLONES = ("bleurt-repro-base",)
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.txt",
@@ -99,13 +101,18 @@ class Opened:
 
 
 def embedded_names() -> list[str]:
-    """List the checkpoints that the package carries."""
+    """List the checkpoints that are here: in an installed package, or in a clone."""
     return sorted(folder.name for folder in EMBEDDED_FOLDER.glob("*") if (folder / "config.json").is_file())
 
 
+def known_names() -> list[str]:
+    """List all checkpoints that go by a name: those that are here, those of clones, and the official ones."""
+    return list(dict.fromkeys((*embedded_names(), *IN_CLONES, *OFFICIAL_CHECKPOINTS)))
+
+
 def known_name(name: str) -> str:
-    """Return the embedded or official name that differs from `name` in upper and lower case only, else `name`."""
-    known = {known.lower(): known for known in (*OFFICIAL_CHECKPOINTS, *embedded_names())}
+    """Return the known name that differs from `name` in upper and lower case only, else `name`."""
+    known = {known.lower(): known for known in known_names()}
     return name if Path(name).expanduser().exists() else known.get(name.lower(), name)
 
 
@@ -133,13 +140,18 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES, hashes: FileHas
         return folder
     if folder.is_file():
         raise ValueError(f"checkpoint {name} is a file: {NEEDS}")
+    if name in IN_CLONES:
+        raise ValueError(
+            f"checkpoint {name} is too large for the installed package: give the path of "
+            f"metric/checkpoint/{name} in a clone of the repository, or the Hub id (org/name) of a published copy"
+        )
     if name in OFFICIAL_CHECKPOINTS:
         return _official(str(name), files, hashes)
     # A relative path of one level and a Hub id look alike: the folder, if it exists, was taken above.
     if isinstance(name, str) and HUB_ID.fullmatch(name) and not name.startswith("."):
         return download(name, files, hashes=hashes)
     raise ValueError(
-        f"unknown checkpoint {str(name)!r}: known names are {', '.join((*embedded_names(), *OFFICIAL_CHECKPOINTS))}; "
+        f"unknown checkpoint {str(name)!r}: known names are {', '.join(known_names())}; "
         "a local folder or a Hub id such as org/name or org/name@revision is valid too"
     )
 

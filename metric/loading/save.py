@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.files.writing import naming_what_fails, put, write_text
 from bleurt_repro.metric.layout import CONFIG_KEY, Layout
-from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, FOR_OTHER_TOOLS, scoring_files, write_checksums
+from bleurt_repro.metric.loading.checksums import (
+    CHECKSUMS_FILE,
+    FOR_OTHER_TOOLS,
+    WEIGHT_FILES,
+    scoring_files,
+    write_checksums,
+)
+from bleurt_repro.metric.loading.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +41,9 @@ TOKENIZER_HABITS = (
     "padding_side",
     "pad_to_multiple_of",
 )
+# Numbers of float8 (e4m3) have 3 bits after the first: rounding changes most matrices by 2.7 % (root mean square), and
+# one of many numbers below 2^-9, or of any above 448, by more than this.
+FLOAT8_CHANGE = 0.03
 
 
 def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
@@ -57,7 +67,11 @@ def prepare_scorer(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, l
 
 
 def save_scorer(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, dtype: torch.dtype | None = None
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    dtype: torch.dtype | None = None,
+    max_shard_size: str | None = None,
 ) -> None:
     """Save model and tokenizer, each file whole or not at all.
 
@@ -68,24 +82,74 @@ def save_scorer(
         model: as `prepare_scorer` left it.
         tokenizer: likewise.
         folder: where to; made if need be.
-        dtype: of the stored weights, such as torch.float16 for half the size; the model's own by default.
+        dtype: of the stored weights, such as torch.float16 for half the size; the model's own by default. With
+            torch.float8_e4m3fn only what `rounded_to_float8` rounds is stored so, and the rest in float32.
+        max_shard_size: of a file of weights, such as "45MB"; one file by default.
+
+    Raises:
+        ValueError: if the weights cannot be stored in float8, or the size is none.
     """
-    stored = model if dtype is None else deepcopy(model).to(dtype)  # type: ignore[arg-type]
+    stored = _in_type(model, dtype)
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed here
         shutil.rmtree(leftover, ignore_errors=True)
     unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
     try:
-        with naming_what_fails(folder):
-            stored.save_pretrained(unfinished)
+        with naming_what_fails(folder), quiet_transformers():
+            stored.save_pretrained(unfinished, **({"max_shard_size": max_shard_size} if max_shard_size else {}))
             tokenizer.save_pretrained(unfinished)
             record_for_other_tools(unfinished)
         write_checksums(folder, scoring_files(unfinished))
+        for file in {file for pattern in WEIGHT_FILES for file in folder.glob(pattern)}:
+            if not (unfinished / file.name).exists():  # one file would be read before shards, or be left with them
+                file.unlink()
         for file in sorted(unfinished.iterdir(), key=lambda file: (file.suffix == ".safetensors", file.name)):
             shutil.copymode(folder / CHECKSUMS_FILE, file)  # the weights are written for the owner alone
             put(file, folder / file.name)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _in_type(model: PreTrainedModel, dtype: torch.dtype | None) -> PreTrainedModel:
+    import torch
+
+    if dtype == torch.float8_e4m3fn:
+        return rounded_to_float8(model)
+    return model if dtype is None else deepcopy(model).to(dtype)  # type: ignore[arg-type]
+
+
+def rounded_to_float8(model: PreTrainedModel) -> PreTrainedModel:
+    """Round a model's matrices to float8 (e4m3), a quarter of float32's size; `transformers` opens them as float32.
+
+    Biases, normalisations and the few matrices that would change by more than `FLOAT8_CHANGE` stay in float32.
+
+    Args:
+        model: any; it is left as it is.
+
+    Returns:
+        a copy to be saved, which computes nothing itself.
+
+    Raises:
+        ValueError: if most of the weights would change by more.
+    """
+    import torch
+
+    rounded = deepcopy(model).float()
+    matrices = [weight for weight in rounded.parameters() if weight.dim() == 2]
+    numbers = stored = 0
+    for weight in matrices:
+        small = weight.data.to(torch.float8_e4m3fn)
+        change = (small.float() - weight.data).norm()  # not a number if one is too large for float8
+        numbers += weight.numel()
+        if change <= FLOAT8_CHANGE * weight.data.norm():
+            weight.data = small
+            stored += weight.numel()
+    if 2 * stored < numbers:
+        raise ValueError(
+            f"float8 would change most of the weights by more than {FLOAT8_CHANGE:.0%}, since they are smaller or larger than "
+            "its numbers (0.002 to 448): store them in float16"
+        )
+    return rounded
 
 
 def record_for_other_tools(folder: Path) -> None:

@@ -30,6 +30,7 @@ from bleurt_repro.hub_cards.space import (
     space_folder,
     wheel_name,
 )
+from bleurt_repro.metric.loading import find
 from bleurt_repro.training.results import Result
 from tests.conftest import ROOT
 
@@ -66,6 +67,16 @@ def test_an_edited_card_is_kept(tmp_path):
     (tmp_path / "README.md").write_text("---\nsdk: gradio\n---\nMine.\n")
     files = space_files(Target("space", "org/metric"), tmp_path, "bleurt-repro[demo]")
     assert [file.path for file in files] == ["requirements.txt"]
+
+
+def test_the_wheel_leaves_out_what_only_clones_have(wheel, monkeypatch):
+    def checkpoints(packed: bytes) -> set[str]:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            return {name.split("/")[3] for name in archive.namelist() if "/checkpoint/" in name}
+
+    assert checkpoints(wheel) == {"bleurt-repro-mini"}
+    monkeypatch.setattr(find, "IN_CLONES", ("bleurt-repro-mini",))
+    assert checkpoints(pack_wheel()) == set()
 
 
 def test_the_wheel_is_the_same_each_time_and_records_its_files(wheel):

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bleurt_repro import BleurtScorer
+from bleurt_repro.cli import main
 from bleurt_repro.metric.loading.checksums import content_hash
 from bleurt_repro.training.combine import average_scorers
 from tests.conftest import make_tiny_scorer
@@ -46,6 +47,29 @@ def test_the_record_names_the_members(pair, tmp_path):
     assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].dtype == torch.float16
 
 
+def test_one_checkpoint_is_stored_in_another_way(tiny_scorer, tmp_path):
+    out = tmp_path / "out"
+    average_scorers([str(tiny_scorer)] * 2, out)
+    with pytest.raises(SystemExit) as stop:
+        main(["average", str(tiny_scorer), "--dtype", "float8", "--max-shard-size", "10KB", "--output", str(out)])
+    assert not stop.value.code
+    assert not (out / "model.safetensors").exists(), "it would be read before the shards"
+    weights = {name: value for file in out.glob("model-*.safetensors") for name, value in load_file(file).items()}
+    for name, value in load_file(tiny_scorer / "model.safetensors").items():
+        assert torch.equal(weights[name], value.to(torch.float8_e4m3fn) if value.dim() == 2 else value), name
+    record = json.loads((out / "results.json").read_text())
+    assert record["command"] == "bleurt-repro average tiny --dtype float8 --max-shard-size 10KB --output OUT"
+    assert [(member["checkpoint"], member["weight"]) for member in record["average"]] == [("tiny", 1.0)]
+    assert len(BleurtScorer(str(out)).score(references=["a"], candidates=["b"])) == 1
+
+
+def test_a_size_that_is_none(tiny_scorer, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["average", str(tiny_scorer), "--max-shard-size", "some", "--output", str(tmp_path / "out")])
+    assert "some" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -60,8 +84,10 @@ def test_what_does_not_fit_is_refused(tiny_scorer, tmp_path, make, message):
 
 
 def test_wrong_numbers(tiny_scorer, tmp_path):
-    with pytest.raises(ValueError, match="at least two checkpoints, found 1"):
+    with pytest.raises(ValueError, match="at least two checkpoints, found 1; one alone takes another dtype"):
         average_scorers([str(tiny_scorer)], tmp_path / "out")
+    with pytest.raises(ValueError, match="at least two checkpoints, found 0"):
+        average_scorers([], tmp_path / "out", dtype="float8")
     with pytest.raises(ValueError, match="one finite weight above 0 for each of the 2 checkpoints"):
         average_scorers([str(tiny_scorer)] * 2, tmp_path / "out", [1, 0])
 
@@ -74,7 +100,7 @@ def test_weights_that_are_no_finite_share(pair, tmp_path, weights):
 
 
 def test_an_unknown_dtype(pair, tmp_path):
-    with pytest.raises(ValueError, match="dtype must be float32, bfloat16, float16, found 'foo'"):
+    with pytest.raises(ValueError, match="dtype must be float32, bfloat16, float16, float8, found 'foo'"):
         average_scorers([str(path) for path in pair], tmp_path / "out", dtype="foo")
 
 

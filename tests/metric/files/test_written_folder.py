@@ -42,6 +42,19 @@ def test_new_files_take_the_place_of_old_ones_and_others_stay(old):
     assert [path.name for path in old.parent.iterdir()] == ["set"]
 
 
+@pytest.mark.parametrize("exchange", [True, False])
+def test_old_files_of_replaced_patterns_go(old, exchange, monkeypatch):
+    if not exchange:  # as on Windows, or where the folder is a mount point
+        monkeypatch.setattr(writing, "_exchange_names", lambda: None)
+    with written_folder(old, last="README.md", replaced=("*.jsonl",)) as unfinished:
+        write_text(unfinished / "train.jsonl", "new")
+    assert contents(old) == {
+        "train.jsonl": "new",
+        "notes.txt": "mine",
+        **({"README.md": "old"} if exchange else {}),  # one by one, the list goes first
+    }
+
+
 def test_killed_at_any_operation_it_is_old_or_new(old):
     seen = set()
     for number in kill_at_every_operation(lambda: write(old, "new")):

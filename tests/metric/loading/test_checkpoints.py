@@ -9,7 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading import find
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, embedded_names, find_checkpoint, load_checkpoint
 from tests.conftest import make_tiny_scorer
 
@@ -37,7 +39,7 @@ def put(name, value):
 
 
 def test_the_embedded_checkpoint_opens_by_name():
-    assert embedded_names() == ["bleurt-repro-mini"]
+    assert "bleurt-repro-mini" in embedded_names()
     loaded = load_checkpoint("bleurt-repro-mini")
     assert loaded.layout.inputs == ("reference", "candidate")
     assert loaded.model.dtype == torch.float32
@@ -53,6 +55,27 @@ def test_a_folder_named_as_the_embedded_checkpoint_is_opened_as_a_path(folder, t
     assert find_checkpoint("./bleurt-repro-mini").samefile(own)
     monkeypatch.chdir(EMBEDDED_FOLDER)  # the folder here is the embedded one
     assert find_checkpoint("bleurt-repro-mini") == EMBEDDED_FOLDER / "bleurt-repro-mini"
+
+
+def test_a_clone_has_a_checkpoint_more(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(find, "EMBEDDED_FOLDER", tmp_path / "checkpoint")
+    own = shutil.copytree(folder, tmp_path / "checkpoint" / "bleurt-repro-base")
+    assert find_checkpoint("bleurt-repro-base") == find_checkpoint("BLEURT-Repro-Base") == own
+    assert BleurtScorer("Bleurt-Repro-Base", device="cpu").signature.startswith("checkpoint:bleurt-repro-base|hash:")
+
+
+def test_an_installation_without_it_tells_how_to_get_it(folder, tmp_path, monkeypatch):
+    (tmp_path / "checkpoint").mkdir()
+    monkeypatch.setattr(find, "EMBEDDED_FOLDER", tmp_path / "checkpoint")
+    monkeypatch.chdir(tmp_path)
+    for name in ("bleurt-repro-base", "BLEURT-repro-base"):
+        with pytest.raises(ValueError, match="too large for the installed package") as refused:
+            BleurtScorer(name)
+        message = str(refused.value)
+        assert "metric/checkpoint/bleurt-repro-base in a clone" in message and "Hub id" in message
+        assert "\n" not in message
+    folder.rename(tmp_path / "bleurt-repro-base")  # a folder of one's own by that name
+    assert find_checkpoint("bleurt-repro-base").samefile(tmp_path / "bleurt-repro-base")
 
 
 def test_a_folder_opens(folder):
@@ -120,7 +143,11 @@ def test_no_code_of_a_checkpoint_is_run(folder):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("bleurt-repro-maxi", ValueError, "unknown checkpoint 'bleurt-repro-maxi': known names are bleurt-repro-mini"),
+        (
+            "bleurt-repro-maxi",
+            ValueError,
+            "unknown checkpoint 'bleurt-repro-maxi': known names are .*bleurt-repro-mini",
+        ),
         ("./no/such/folder", ValueError, "unknown checkpoint"),
         ("nobody/nothing", ValueError, "neither a folder nor in the cache"),
         ("nobody/nothing@v1", ValueError, "neither a folder nor in the cache"),

@@ -20,17 +20,27 @@ TEXTS = {"references": [pair[0] for pair in PAIRS], "candidates": [pair[1] for p
 
 
 @pytest.fixture
-def half(tiny_scorer, tmp_path):
+def stored(tiny_scorer, tmp_path):
+    """Return a function that saves a scorer whose weights are stored in another type."""
+
+    def save(dtype):
+        loaded = load_checkpoint(str(tiny_scorer))
+        prepare_scorer(loaded.model, loaded.tokenizer, loaded.layout)
+        save_scorer(loaded.model, loaded.tokenizer, tmp_path / "half", dtype)
+        return tmp_path / "half"
+
+    return save
+
+
+@pytest.fixture
+def half(stored):
     """A scorer whose weights are stored in half precision."""
-    loaded = load_checkpoint(str(tiny_scorer))
-    prepare_scorer(loaded.model, loaded.tokenizer, loaded.layout)
-    save_scorer(loaded.model, loaded.tokenizer, tmp_path / "half", torch.float16)
-    return tmp_path / "half"
+    return stored(torch.float16)
 
 
-@pytest.mark.parametrize("which", ["half", "mini"])
-def test_plain_transformers_compute_in_float32(which, half):
-    folder = half if which == "half" else MINI
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float8_e4m3fn, None], ids=["half", "float8", "mini"])
+def test_plain_transformers_compute_in_float32(dtype, stored):
+    folder = stored(dtype) if dtype else MINI
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -40,10 +50,10 @@ def test_plain_transformers_compute_in_float32(which, half):
     assert scores == pytest.approx(BleurtScorer(str(folder), device="cpu").score(**TEXTS), abs=1e-5)
 
 
-@pytest.mark.parametrize("which", ["half", "mini"])
-def test_a_cross_encoder_predicts_our_scores(which, half):
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float8_e4m3fn, None], ids=["half", "float8", "mini"])
+def test_a_cross_encoder_predicts_our_scores(dtype, stored):
     sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
-    folder = half if which == "half" else MINI
+    folder = stored(dtype) if dtype else MINI
     predicted = sentence_transformers.CrossEncoder(str(folder), device="cpu").predict(PAIRS).tolist()
     assert predicted == pytest.approx(BleurtScorer(str(folder), device="cpu").score(**TEXTS), abs=1e-5)
 
