@@ -2,10 +2,12 @@
 
     taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --output speed-mini
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size base --sample 1000 --slow-sample 64 --output speed-base
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size base --checkpoint all-mpnet-base-v2 --output speed-mpnet
 
 Pairs are lines of JSON with reference and candidate; a random sample of them is scored by each way in turn, `--rounds`
 times, on `--threads` threads; the slow ways score the first of them. `--size base` takes a model of BERT-base size with
-random weights, whose speed is that of any weights. It writes speed-mini.json, .md and .png.
+random weights, whose speed is that of any weights, of the architecture and with the tokenizer of `--checkpoint` (a scorer or
+an encoder). It writes speed-mini.json, .md and .png.
 """
 
 from __future__ import annotations
@@ -78,23 +80,29 @@ def sample(options: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def random_checkpoint(options: argparse.Namespace, folder: Path) -> str:
-    """Write a scorer of BERT's size with random weights and the checkpoint's tokenizer."""
+    """Write a scorer of one of BERT's sizes with random weights, and the checkpoint's architecture and tokenizer."""
     import torch
-    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+    from bleurt_repro.metric.layout import Layout, readable_tokens, separators_of
     from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
 
     layers, width = SIZES[options.size]
     torch.manual_seed(options.seed)
-    config = BertConfig(
+    source = find_checkpoint(options.checkpoint)
+    config = AutoConfig.from_pretrained(
+        source,
         num_labels=1,
         num_hidden_layers=layers,
         hidden_size=width,
         num_attention_heads=width // 64,
         intermediate_size=4 * width,
     )
-    BertForSequenceClassification(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(find_checkpoint(options.checkpoint)).save_pretrained(folder)
+    model, tokenizer = AutoModelForSequenceClassification.from_config(config), AutoTokenizer.from_pretrained(source)
+    layout = Layout(max_length=readable_tokens(config, tokenizer), separators=separators_of(tokenizer))
+    prepare_scorer(model, tokenizer, layout)
+    save_scorer(model, tokenizer, folder)
     return str(folder)
 
 
@@ -165,8 +173,17 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
         )
     return {
         "machine": description(options.threads, options.device),
-        "settings": {**vars(options), "pairs": Path(options.pairs).name, "output": None},
-        "model": {"layers": config.num_hidden_layers, "width": config.hidden_size},
+        "settings": {
+            **vars(options),
+            "pairs": Path(options.pairs).name,
+            "checkpoint": Path(options.checkpoint).name,
+            "output": None,
+        },
+        "model": {
+            "architecture": type(scorer.model).__name__,
+            "layers": config.num_hidden_layers,
+            "width": config.hidden_size,
+        },
         "tokens_per_pair": statistics.mean(lengths),
         "matrix_rate": {"median": rate, "smallest": min(rates), "largest": max(rates)},
         "ways": rows,

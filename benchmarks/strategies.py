@@ -12,6 +12,7 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
 from bleurt_repro.metric.forward.plain import PlainForward
+from bleurt_repro.metric.layout import readable_positions
 
 Pair = tuple[str, str]
 
@@ -89,7 +90,7 @@ def peers(scorer: BleurtScorer) -> list[Strategy]:
             slow=plan.fixed is not None,
         )
         for name, plan in PLANS.items()
-        if plan.fixed is None or plan.fixed <= scorer.model.config.max_position_embeddings
+        if plan.fixed is None or plan.fixed <= (readable_positions(scorer.model.config) or plan.fixed)
     ]
 
 
@@ -140,13 +141,14 @@ class _Fixed(PlainForward):
         super().__init__(scorer.model, scorer.tokenizer.pad_token_id)
         self._length = length
 
-    def __call__(self, pairs: Sequence[Encoded]) -> torch.Tensor:
-        if self._length is None:
-            return super().__call__(pairs)
-        ids, mask, segments = self._padded(pairs)
-        room = (0, max(0, self._length - ids.shape[1]))
-        padded = [torch.nn.functional.pad(tensor, room).to(self._model.device) for tensor in (ids, mask, segments)]
-        return self._model(input_ids=padded[0], attention_mask=padded[1], token_type_ids=padded[2]).logits[:, 0]
+    def _padded(self, pairs: Sequence[Encoded]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        ids, mask, segments = super()._padded(pairs)
+        room = (0, max(0, (self._length or 0) - ids.shape[1]))
+        return (
+            torch.nn.functional.pad(ids, room, value=self._padding_id),
+            torch.nn.functional.pad(mask, room),
+            torch.nn.functional.pad(segments, room),
+        )
 
 
 def _score(

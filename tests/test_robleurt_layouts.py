@@ -22,10 +22,10 @@ BOS, EOS = 0, 2
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("encoders")
-    return {name: make_tiny_encoder(folder / name, name) for name in ("roberta", "xlm-roberta")}
+    return {name: make_tiny_encoder(folder / name, name) for name in ("roberta", "xlm-roberta", "mpnet")}
 
 
-@pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "mpnet"])
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
@@ -54,8 +54,9 @@ def test_bert_has_one_separator(tmp_path):
     assert separators_of(make_tiny_tokenizer(tmp_path)) == 1
 
 
-def test_positions_that_begin_after_the_padding(encoders):
-    model, _ = open_model(str(encoders["xlm-roberta"]))
+@pytest.mark.parametrize("family", ["xlm-roberta", "mpnet"])
+def test_positions_that_begin_after_the_padding(encoders, family):
+    model, _ = open_model(str(encoders[family]))
     assert (model.config.max_position_embeddings, readable_positions(model.config)) == (66, 64)
     model(torch.full((1, 64), 5))
     with pytest.raises((IndexError, RuntimeError)):

@@ -1,4 +1,4 @@
-"""Tiny random RoBERTa and XLM-R with tokenizers built on the spot, as their families build an input."""
+"""Tiny random RoBERTa, XLM-R and MPNet with tokenizers built on the spot, as their families build an input."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def xlm_roberta_tokenizer():
     return _with_template(tokenizer)
 
 
+def mpnet_tokenizer():
+    """A lower-casing WordPiece tokenizer of MPNet's kind: 64 tokens at most."""
+    from transformers import MPNetTokenizer
+
+    characters = [chr(code) for code in range(33, 127)]
+    pieces = [*SPECIAL, *characters, *(f"##{one}" for one in characters), *TINY_WORDS, "[UNK]", "<mask>"]
+    return MPNetTokenizer({piece: i for i, piece in enumerate(dict.fromkeys(pieces))}, model_max_length=64)
+
+
 def _with_template(tokenizer):
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
@@ -68,12 +77,13 @@ def _with_template(tokenizer):
 
 
 def make_tiny_encoder(folder: Path, family: str) -> Path:
-    """Save a random sequence classifier of a family, "roberta" or "xlm-roberta", that records no layout."""
+    """Save a random sequence classifier of a family, "roberta", "xlm-roberta" or "mpnet", that records no layout."""
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     torch.manual_seed(0)
-    tokenizer = roberta_tokenizer() if family == "roberta" else xlm_roberta_tokenizer()
+    make = {"roberta": roberta_tokenizer, "xlm-roberta": xlm_roberta_tokenizer, "mpnet": mpnet_tokenizer}
+    tokenizer = make[family]()
     config = AutoConfig.for_model(family, vocab_size=len(tokenizer), num_labels=1, **SIZES)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -29,6 +29,10 @@ CHARACTERS_A_TOKEN = 16
 # Before these a WordPiece tokenizer always begins a new word: the space, ideographs, and ASCII punctuation but for what may
 # stand inside a word (' . : ^ `), by which the form of a sigma is decided.
 WORD_STARTS = re.compile(r"""[ !"#$%&()*+,\-/;<=>?@\[\\\]_{|}~\u4e00-\u9fff]""")
+# Other tokenizers divide a text at a space between two letters or digits, if at all (see `word_starts`).
+SPACE_IN_TEXT = re.compile(r"(?<=[^\W_]) (?=[^\W_])")
+# Longer words than any text has, in characters, are read so far.
+LONGEST_WORD = 2**20
 # Letters and digits of one word, of which normalisation leaves at least one character each; no ideographs.
 IN_A_WORD = r"[^\W_\u2e80-\u303f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0010ffff]"
 
@@ -102,6 +106,7 @@ class PairEncoder:
             )
         self._unknown = getattr(tokenizer, "unk_token_id", None)
         self._longest_word = longest_word(tokenizer)
+        self._word_starts = WORD_STARTS if self._longest_word is not None else word_starts(tokenizer)
         # The text order in which ties are broken, whatever the order of the input: the candidate is cut first.
         self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
 
@@ -153,17 +158,22 @@ class PairEncoder:
             size: characters of a part, more only where no word begins.
         """
         start = 0
-        while self._longest_word is not None and len(text) - start > size:
-            last = WORD_STARTS.search(text[start + 1 : start + size][::-1])
+        while self._word_starts is not None and len(text) - start > size:
+            last = self._word_starts.search(text[start + 1 : start + size][::-1])
             if last is not None:
                 end = start + size - last.end()
                 yield text[start:end]
             else:
-                found = WORD_STARTS.search(text, start + size)
+                found = self._word_starts.search(text, start + size)
                 end = found.start() if found else len(text)
-                yield shortened_words(text[start:end], self._longest_word)
+                yield self._shortened(text[start:end])
             start = end
         yield text[start:]
+
+    def _shortened(self, text: str) -> str:
+        if self._longest_word is None:
+            return text[:LONGEST_WORD]
+        return shortened_words(text, self._longest_word)
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         return self.tokenizer(
@@ -215,6 +225,28 @@ def longest_word(tokenizer: PreTrainedTokenizerBase) -> int | None:
     if any(not token.special for token in backend.get_added_tokens_decoder().values()):
         return None
     return backend.model.max_input_chars_per_word
+
+
+def word_starts(tokenizer: PreTrainedTokenizerBase) -> re.Pattern[str] | None:
+    """Return where a SentencePiece or byte-level tokenizer always begins a new token: at a space within text.
+
+    Returns:
+        None of one that does not, or whose parts are not those of the whole, or with tokens of its user's.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or any(not token.special for token in backend.get_added_tokens_decoder().values()):
+        return None
+    sample = ("ab 12", " cd", " ef")
+    whole, *parts = (backend.encode(text, add_special_tokens=False).ids for text in ("".join(sample), *sample))
+    if whole != [token for part in parts for token in part]:
+        return None
+    text = backend.normalizer.normalize_str("ab cd") if backend.normalizer else "ab cd"
+    words = [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)] if backend.pre_tokenizer else [text]
+    found = re.search("ab(.+)cd", "".join(words))  # what stands for a space, such as ▁
+    if found is None:
+        return SPACE_IN_TEXT if words == ["ab", "cd"] else None
+    is_within = re.compile(f"[^{re.escape(found[1])}]{re.escape(found[1])}")
+    return None if any(is_within.search(piece) for piece in backend.get_vocab(with_added_tokens=False)) else SPACE_IN_TEXT
 
 
 def shortened_words(text: str, longest: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bleurt_repro import BleurtScorer
+from tests.tiny_robertas import make_tiny_encoder
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PAIRS = [
@@ -89,6 +90,22 @@ def test_peers_run_as_documented_and_simulations_are_called_so(load, scorer, mon
         16 * 30 + 16 * 7 + 4 * 5,
         36 * 30,
     ]
+
+
+def test_random_weights_take_the_checkpoints_architecture(load, tmp_path, monkeypatch):
+    scoring, strategies = load("scoring"), load("strategies")
+    monkeypatch.setitem(scoring.SIZES, "base", (2, 64))
+    encoder = make_tiny_encoder(tmp_path / "encoder", "mpnet")
+    options = argparse.Namespace(size="base", seed=0, checkpoint=str(encoder))
+    made = BleurtScorer(scoring.random_checkpoint(options, tmp_path / "made"), device="cpu", progress=False)
+    config = made.model.config
+    assert (type(made.model).__name__, config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (
+        "MPNetForSequenceClassification", 2, 64, 256,
+    )  # fmt: skip
+    assert (made.layout.separators, made.layout.max_length) == (2, 64)
+    expected = strategies.own("ours, exact", made, "float32").score(PAIRS)
+    for way in strategies.peers(made):
+        assert way.score(PAIRS) == pytest.approx(expected, abs=1e-5), way.name
 
 
 def test_all_ways_of_the_same_model_agree(load, scorer):

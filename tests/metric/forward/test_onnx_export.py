@@ -12,7 +12,7 @@ from transformers import DistilBertConfig, DistilBertForSequenceClassification
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward import onnx as onnx_export
 from bleurt_repro.metric.forward.encoding import Encoded
-from tests.tiny_berts import SIZES, bert, inputs, rembert
+from tests.tiny_berts import SIZES, bert, inputs, mpnet, rembert
 
 needs_onnx = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in onnx_export.LIBRARIES), reason="needs the onnx extra"
@@ -37,7 +37,7 @@ def distilbert():
 
 
 @needs_onnx
-@pytest.mark.parametrize("make", [bert, rembert, distilbert])
+@pytest.mark.parametrize("make", [bert, rembert, mpnet, distilbert])
 def test_the_exact_graph_gives_the_models_scores(make):
     from bleurt_repro.metric.forward.onnx import OnnxForward
 
@@ -74,10 +74,11 @@ def test_the_scorer_takes_a_backend(tiny_scorer, cache, monkeypatch):
 
 
 @needs_onnx
-def test_all_but_the_narrowing_products_are_in_int8(cache):
+@pytest.mark.parametrize("make", [bert, mpnet])
+def test_all_but_the_narrowing_products_are_in_int8(make):
     import onnx
 
-    graph = onnx.load(str(onnx_export.exported(bert(layers=3), "abc", "onnx-int8")))
+    graph = onnx.load(str(onnx_export.exported(make(layers=3), "abc", "onnx-int8")))
     names = [node.op_type for node in graph.graph.node]
     # Of 4 products of a layer 3, of 5 of the last 4, and the pooler; in float32 also 2 in each attention.
     assert (names.count("MatMulInteger"), names.count("MatMul")) == (2 * 3 + 4 + 1, 4 + 6)
