@@ -106,7 +106,6 @@ class PairEncoder:
             )
         self._unknown = getattr(tokenizer, "unk_token_id", None)
         self._longest_word = longest_word(tokenizer)
-        self._word_starts = WORD_STARTS if self._longest_word is not None else word_starts(tokenizer)
         # The text order in which ties are broken, whatever the order of the input: the candidate is cut first.
         self._tie_order = [layout.inputs.index(role) for role in ROLES if role in layout.inputs]
 
@@ -128,6 +127,10 @@ class PairEncoder:
     def latin_only(self) -> bool:
         """Whether the vocabulary is of languages in Latin letters."""
         return reads_latin_only(self.tokenizer)
+
+    @cached_property
+    def _word_starts(self) -> re.Pattern[str] | None:
+        return word_starts(self.tokenizer) if self._longest_word is None else WORD_STARTS
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, list[int]]:
         """Tokenise each different text once.
@@ -233,20 +236,26 @@ def word_starts(tokenizer: PreTrainedTokenizerBase) -> re.Pattern[str] | None:
     Returns:
         None of one that does not, or whose parts are not those of the whole, or with tokens of its user's.
     """
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None or any(not token.special for token in backend.get_added_tokens_decoder().values()):
+    if any(not token.special for token in tokenizer.added_tokens_decoder.values()):
         return None
     sample = ("ab 12", " cd", " ef")
-    whole, *parts = (backend.encode(text, add_special_tokens=False).ids for text in ("".join(sample), *sample))
+    whole, *parts = tokenizer(["".join(sample), *sample], add_special_tokens=False)["input_ids"]
     if whole != [token for part in parts for token in part]:
         return None
-    text = backend.normalizer.normalize_str("ab cd") if backend.normalizer else "ab cd"
-    words = [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)] if backend.pre_tokenizer else [text]
-    found = re.search("ab(.+)cd", "".join(words))  # what stands for a space, such as ▁
-    if found is None:
-        return SPACE_IN_TEXT if words == ["ab", "cd"] else None
-    is_within = re.compile(f"[^{re.escape(found[1])}]{re.escape(found[1])}")
-    return None if any(is_within.search(piece) for piece in backend.get_vocab(with_added_tokens=False)) else SPACE_IN_TEXT
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        space: str | None = "\u2581" if hasattr(tokenizer, "sp_model") else None
+    else:
+        text = backend.normalizer.normalize_str("ab cd") if backend.normalizer else "ab cd"
+        words = [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)] if backend.pre_tokenizer else [text]
+        if words == ["ab", "cd"]:
+            return SPACE_IN_TEXT
+        found = re.search("ab(.+)cd", "".join(words))
+        space = found[1] if found else None  # what stands for a space
+    if space is None:
+        return None
+    is_within = re.compile(f"[^{re.escape(space)}]{re.escape(space)}")  # a piece that may go on after a space
+    return None if any(map(is_within.search, tokenizer.get_vocab())) else SPACE_IN_TEXT
 
 
 def shortened_words(text: str, longest: int) -> str:

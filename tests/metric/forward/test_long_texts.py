@@ -15,6 +15,7 @@ from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from tests.official_checkpoints import make_sentencepiece, make_vocabulary
+from tests.tiny_robertas import roberta_tokenizer, xlm_roberta_tokenizer
 
 # What a text may be full of: words, one word without an end, marks that are dropped, scripts without spaces, sigmas.
 PIECES = [
@@ -54,6 +55,8 @@ def tokenizers(folder):
         "official": wordpiece_tokenizer(vocabulary, lower_case=True, max_length=24),
         "official cased": wordpiece_tokenizer(vocabulary, lower_case=False, max_length=24),
         "sentencepiece": sentencepiece_tokenizer(make_sentencepiece(folder), 24),
+        "unigram": xlm_roberta_tokenizer(),
+        "byte-level": roberta_tokenizer(),
     }
 
 
