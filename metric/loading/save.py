@@ -42,7 +42,7 @@ TOKENIZER_HABITS = (
     "pad_to_multiple_of",
 )
 # Numbers of float8 (e4m3) have 3 bits after the first: rounding changes most matrices by 2.7 % (root mean square), and
-# one of many numbers below 2^-9, or of any above 448, by more than this.
+# one of many numbers below 2^-9 by more than this.
 FLOAT8_CHANGE = 0.03
 
 
@@ -139,9 +139,10 @@ def rounded_to_float8(model: PreTrainedModel) -> PreTrainedModel:
     numbers = stored = 0
     for weight in matrices:
         small = weight.data.to(torch.float8_e4m3fn)
-        change = (small.float() - weight.data).norm()  # not a number if one is too large for float8
+        change = (small.float() - weight.data).norm()
+        is_in_range = weight.data.abs().max() <= torch.finfo(small.dtype).max
         numbers += weight.numel()
-        if change <= FLOAT8_CHANGE * weight.data.norm():
+        if is_in_range and change <= FLOAT8_CHANGE * weight.data.norm():
             weight.data = small
             stored += weight.numel()
     if 2 * stored < numbers:
