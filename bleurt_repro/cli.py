@@ -82,6 +82,7 @@ def _common(
     epilog=examples(
         "bleurt-repro score -r references.txt -c candidates.txt",
         "bleurt-repro score --pairs pairs.csv --json --output scores.json",
+        "bleurt-repro score --pairs pairs.csv --interval 0.9 --error-free",
         "bleurt-repro score --pairs pairs.jsonl --output scores.txt --engine ray",
     )
 )
@@ -109,6 +110,18 @@ def score(
     calibrated: Annotated[
         bool,
         typer.Option("--calibrated", help="Percentiles of human ratings, not raw scores."),
+    ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            help="Also the interval in which the rating lies in this share of cases: 0.9.", min=0.5, max=0.99
+        ),
+    ] = None,
+    judgements: Annotated[
+        int, typer.Option(min=1, help="The rating of the interval is the mean of so many people's judgements.")
+    ] = 1,
+    error_free: Annotated[
+        bool, typer.Option("--error-free", help="Also the probability that a rater sees no error.")
     ] = False,
     device: Device = None,
     dtype: Dtype = None,
@@ -158,6 +171,9 @@ def score(
         shard_index=shard_index,
         system=system,
         overwrite=overwrite,
+        interval=interval,
+        judgements=judgements,
+        error_free=error_free,
         scorer_options={
             "checkpoint": checkpoint,
             "device": device,
@@ -468,7 +484,7 @@ command(
 command(
     epilog=examples(
         "bleurt-repro calibrate my-checkpoint --ratings held-out.jsonl",
-        "bleurt-repro calibrate my-checkpoint --ratings held-out.csv",
+        "bleurt-repro calibrate my-checkpoint --reliability held-out.jsonl --report reliability.json",
     )
 )(calibrate)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Command, Group, Overwrite, echo
+from bleurt_repro.cli_style import Cache, Command, Group, Overwrite, echo
 
 experiment_app = typer.Typer(cls=Group, help="Run the experiments of the papers, and your own.", no_args_is_help=True)
 
@@ -91,17 +91,50 @@ def ensemble(
 
 
 def calibrate(
-    checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint; its config.json is changed.")],
-    ratings: Annotated[str, typer.Option(help="Ratings that it was not trained on: reference, candidate, score.")],
+    checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint.")],
+    ratings: Annotated[
+        str | None,
+        typer.Option(help="Ratings that it was not trained on, for percentiles; its config.json is changed."),
+    ] = None,
+    reliability: Annotated[
+        str | None,
+        typer.Option(help="Such ratings, for P(raters prefer a system), intervals and P(no error); no score changes."),
+    ] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="More ratings, to test on what --reliability fits; repeatable.")
+    ] = None,
+    judgements: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many judgements a rating is the mean of, where a file has no n_annotations."),
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option(help="JSON file of what the test found; tables beside it, as .md.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the samples of segments.")] = 0,
+    cache: Cache = None,
 ) -> None:
-    """Fit the map from a checkpoint's scores to percentiles of human ratings, and record it there."""
+    """Fit what a checkpoint's scores mean on human ratings, and record it there."""
     from bleurt_repro.training.calibrate import calibrate as fit_and_record
 
-    fitted = fit_and_record(checkpoint, ratings)
-    echo(
-        f"{checkpoint}: scores {fitted.scores[0]:.2f} to {fitted.scores[-1]:.2f} are percentiles "
-        f"{fitted.percentiles[0]:.0f} to {fitted.percentiles[-1]:.0f} of {fitted.source['ratings']} ratings"
-    )
+    if ratings is None and reliability is None:
+        raise ValueError("name ratings to fit on: --ratings FILE for percentiles, --reliability FILE for the rest")
+    if reliability is None and (test or report):
+        raise ValueError("--test and --report go with --reliability FILE")
+    if ratings is not None:
+        fitted = fit_and_record(checkpoint, ratings)
+        echo(
+            f"{checkpoint}: scores {fitted.scores[0]:.2f} to {fitted.scores[-1]:.2f} are percentiles "
+            f"{fitted.percentiles[0]:.0f} to {fitted.percentiles[-1]:.0f} of {fitted.source['ratings']} ratings"
+        )
+    if reliability is not None:
+        from bleurt_repro.training.reliability import measure_reliability, summary, write_report
+
+        found = measure_reliability(
+            checkpoint, reliability, tests=test or [], judgements=judgements, seed=seed, cache=cache
+        )
+        if report is not None:
+            write_report(found, report)
+        echo(summary(found))
 
 
 def _add_experiment(name: str, description: str) -> None:

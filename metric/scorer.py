@@ -6,14 +6,14 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.metric.calibration import Calibration
+from bleurt_repro.metric.calibration import Calibration, Reliability
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
 from bleurt_repro.metric.inputs import Item, check_pairs, columns_of
@@ -52,6 +52,8 @@ class ScoringResult:
         unread: how many pairs hold text that the checkpoint does not read: unknown pieces, another script than Latin where
             its vocabulary has little of others, or invisible characters (see `forward.encoding`).
         warnings: what a reader of the scores must know, a sentence each.
+        intervals: on request, between which two values the rating of each candidate lies; else None.
+        error_free: on request, the probability that a rater sees no error in each candidate; else None.
     """
 
     scores: list[float]
@@ -114,6 +116,7 @@ class BleurtScorer:
         members: what scores pairs with each model; one, or one a member of the ensemble.
         gives_std: whether it is an ensemble, and so measures how much its members disagree.
         calibration: its map from scores to percentiles of human ratings, or None if it has none.
+        reliability: how far its scores can be trusted, as measured on human ratings, or None if that was not fitted.
         signature: what the scores of `score()` with its default aggregation depend on.
 
     Example:
@@ -145,6 +148,7 @@ class BleurtScorer:
         self.model: Any = opened.models[0].model
         self.tokenizer: Any = opened.models[0].tokenizer
         self.calibration = None if self._ensemble else Calibration.from_config(self.model.config)
+        self.reliability = Reliability.from_folder(opened.folder, opened.content)
 
     def _member(
         self, checkpoint: Checkpoint, computing: Computing, cache: str | os.PathLike[str] | None
@@ -258,19 +262,32 @@ class BleurtScorer:
         calibrated: bool = False,
         return_std: bool = False,
         batch_size: int | None = None,
+        interval: float | None = None,
+        judgements: int = 1,
+        error_free: bool = False,
     ) -> ScoringResult:
-        """Score as `score()` does, and return the mean, the signature, counts and warnings, too."""
+        """Score as `score()` does, and return the mean, the signature, counts and warnings, too.
+
+        Args:
+            interval: return, for each candidate, between which two values its rating lies in this share of cases, such as
+                0.9.
+            judgements: the rating of the interval is the mean of so many people's judgements.
+            error_free: return the probability that a rater sees no error in each candidate.
+
+        The other arguments and the errors are those of `score()`. Intervals and probabilities need a checkpoint for which
+        `bleurt-repro calibrate --reliability` has fitted them.
+        """
         if positions:
             raise TypeError("texts are given by name: references=[...], candidates=[...] (and sources=[...])")
         if batch_size is not None:
             positive("batch_size", batch_size, "pairs")
-        self.check_options(aggregate, calibrated, return_std)
+        self.check_options(aggregate, calibrated, return_std, interval, judgements, error_free)
         items, owners = self._checked(references, candidates, sources)
         with self.progress_bar(len(items)) as bar:
             result = self._result(items, owners, aggregate, calibrated, bar.update, batch_size)
         for message in result.warnings:
             _warn_caller(message)
-        return result
+        return self._judged(result, interval, judgements, error_free)
 
     def compute_quietly(
         self,
@@ -281,14 +298,29 @@ class BleurtScorer:
         aggregate: str = "max",
         calibrated: bool = False,
         done: Callable[[int], object] = lambda count: None,
+        interval: float | None = None,
+        judgements: int = 1,
+        error_free: bool = False,
     ) -> ScoringResult:
         """Do as `compute()` does, for a caller that shows progress and warnings itself.
 
         Args:
             done: called with the number of pairs scored since the last call.
         """
-        self.check_options(aggregate, calibrated)
-        return self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
+        self.check_options(aggregate, calibrated, False, interval, judgements, error_free)
+        result = self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
+        return self._judged(result, interval, judgements, error_free)
+
+    def _judged(
+        self, result: ScoringResult, interval: float | None, judgements: int, error_free: bool
+    ) -> ScoringResult:
+        """Add what was asked for of intervals and P(no error); `check_options` has seen to it that they are there."""
+        fitted = self.reliability
+        if interval is not None and fitted is not None and fitted.intervals is not None:
+            result = replace(result, intervals=fitted.intervals(result.scores, interval, judgements))
+        if error_free and fitted is not None and fitted.error_free is not None:
+            result = replace(result, error_free=fitted.error_free(result.scores))
+        return result
 
     def score_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
         """Score rows of a data set.
@@ -309,12 +341,35 @@ class BleurtScorer:
         """Return the texts of rows that the checkpoint reads, as the keyword arguments of `score()`."""
         return columns_of(rows, self.checkpoint, self.layout)
 
-    def check_options(self, aggregate: str, calibrated: bool, return_std: bool = False) -> None:
+    def check_options(
+        self,
+        aggregate: str,
+        calibrated: bool,
+        return_std: bool = False,
+        interval: float | None = None,
+        judgements: int = 1,
+        error_free: bool = False,
+    ) -> None:
         """Refuse what `compute()` could not do.
 
         Raises:
-            ValueError: if there is no such aggregate, no calibration, or only one model where a spread is asked for.
+            ValueError: if there is no such aggregate, no calibration, only one model where a spread is asked for, or
+                nothing fitted for intervals or P(no error).
         """
+        fitted = self.reliability
+        if calibrated and (interval is not None or error_free):
+            raise ValueError("intervals and P(no error) go with raw scores: leave calibrated out")
+        if (interval is not None and not (fitted and fitted.intervals)) or (
+            error_free and not (fitted and fitted.error_free)
+        ):
+            raise ValueError(
+                f"checkpoint {self.checkpoint} has no {'intervals' if interval is not None else 'P(no error)'} fitted for "
+                "it: leave the option out, or fit them with `bleurt-repro calibrate --reliability`"
+            )
+        if interval is not None and fitted and fitted.intervals:
+            fitted.intervals.check(interval, judgements)
+        elif judgements != 1:
+            raise ValueError("judgements says what the interval is of: give interval, too, such as 0.9")
         if return_std and not self.gives_std:
             raise ValueError(
                 f"checkpoint {self.checkpoint} is one model: return_std takes an ensemble, which "

@@ -1,18 +1,26 @@
 """Fit a checkpoint's calibration on human ratings it was not trained on, and record it in the checkpoint.
 
 bleurt-repro calibrate FOLDER --ratings validation.jsonl
+
+How far scores can be trusted is fitted by `training/reliability.py`, by the same command.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bleurt_repro.metric.calibration import CALIBRATION_KEY, Calibration
 from bleurt_repro.metric.layout import CONFIG_KEY
+
+if TYPE_CHECKING:
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+Values = NDArray[np.float64]
 
 # Points of the map: one a hundredth of the scores.
 POINTS = 101
@@ -30,7 +38,6 @@ def fit(scores: np.ndarray, ratings: np.ndarray, source: dict[str, Any]) -> Cali
     Raises:
         ValueError: if there are fewer than 100 ratings, or one side does not vary.
     """
-    from scipy.optimize import isotonic_regression
     from scipy.stats import rankdata
 
     if len(ratings) < 100 or np.ptp(ratings) == 0 or np.ptp(scores) == 0:
@@ -39,13 +46,16 @@ def fit(scores: np.ndarray, ratings: np.ndarray, source: dict[str, Any]) -> Cali
             f"{len(ratings)}, {len(np.unique(ratings))} and {len(np.unique(scores))} different"
         )
     percentiles = 100 * (rankdata(ratings) - 0.5) / len(ratings)
+    return Calibration(*monotone(scores, percentiles), source)
+
+
+def monotone(scores: Values, values: Values) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Fit by isotonic regression the mean value at each score; return points of the map, one a hundredth of the scores."""
     different, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    means = np.bincount(place, percentiles) / counts
-    fitted = isotonic_regression(means, weights=counts).x
-    # One of a hundred scores each, and the means of what was fitted between them.
+    fitted = never_falling(np.bincount(place, values) / counts, counts)
     points = np.unique(np.round(np.quantile(different, np.linspace(0, 1, POINTS)), DECIMALS))
-    values = np.maximum.accumulate(np.round(np.interp(points, different, fitted), DECIMALS))
-    return Calibration(tuple(points.tolist()), tuple(values.tolist()), source)
+    means = np.maximum.accumulate(np.round(np.interp(points, different, fitted), DECIMALS))
+    return tuple(points.tolist()), tuple(means.tolist())
 
 
 def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
@@ -64,15 +74,10 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
     from bleurt_repro.metric.loading.save import write_config
-    from bleurt_repro.metric.scorer import BleurtScorer
     from bleurt_repro.training.results import fingerprint
 
+    scorer = opened(checkpoint)
     config_file = Path(checkpoint) / "config.json"
-    if not config_file.is_file():
-        raise FileNotFoundError(f"{checkpoint} must be a checkpoint's folder: there is no {config_file}")
-    scorer = BleurtScorer(
-        str(Path(checkpoint).resolve())
-    )  # the folder itself, be it named as an embedded checkpoint is
     rows = rating_records(str(ratings), (*scorer.layout.inputs, "score"))
     scores = scorer.score_rows(rows)
     source = {**fingerprint([str(ratings)])[0], "ratings": len(rows)}
@@ -81,3 +86,27 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     config.setdefault(CONFIG_KEY, scorer.layout.to_config())[CALIBRATION_KEY] = calibration.to_config()
     write_config(config_file.parent, config)
     return calibration
+
+
+def opened(checkpoint: str | Path, **options: Any) -> BleurtScorer:
+    """Open the scorer of a folder that is to be changed, be it named as an embedded checkpoint is.
+
+    Args:
+        checkpoint: the folder.
+        options: further arguments of `BleurtScorer`.
+
+    Raises:
+        FileNotFoundError: if it is no checkpoint's folder.
+    """
+    from bleurt_repro.metric.scorer import BleurtScorer
+
+    if not (config_file := Path(checkpoint) / "config.json").is_file():
+        raise FileNotFoundError(f"{checkpoint} must be a checkpoint's folder: there is no {config_file}")
+    return BleurtScorer(str(Path(checkpoint).resolve()), **options)
+
+
+def never_falling(values: Values, weights: Values) -> Values:
+    """Fit values that never fall to those given, by isotonic regression."""
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression(values, weights=weights).x

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 DECIMALS = 7
 # Pairs scored between two writes: many, so that pairs of one length find each other, yet some seconds or minutes.
 WINDOWS = {"cpu": 2048, "cuda": 32768}
-# How an output of `score` begins: lines of scores, of an ensemble with a second column, of a system, or one object.
-OUR_SCORES = re.compile(rb"([^\t\n]*\t)?(-?\d+\.\d{7}|nan)(\t(\d+\.\d{7}|nan))?\r?(\n|$)|\{\"scores\": \[")
+# How an output of `score` begins: lines of scores, with further columns, of a system, or one object.
+OUR_SCORES = re.compile(rb"([^\t\n]*\t)?(-?\d+\.\d{7}|nan)(\t(-?\d+\.\d{7}|nan)){0,4}\r?(\n|$)|\{\"scores\": \[")
 
 
 def score_files(
@@ -52,6 +52,9 @@ def score_files(
     system: str | None = None,
     overwrite: bool = False,
     engine: RayEngine | None = None,
+    interval: float | None = None,
+    judgements: int = 1,
+    error_free: bool = False,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
 
@@ -69,11 +72,16 @@ def score_files(
         system: write lines of this name, a tab and the score, as mt-metrics-eval reads them.
         overwrite: replace an output that no run of the library wrote.
         engine: where windows are scored; by default in this process. Ray's workers read the input themselves.
+        interval, judgements, error_free: as in `BleurtScorer.compute`; further columns of a line, separated by tabs, or
+            fields of the object.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line, or the output is an input or holds
             something else.
     """
+    judged = {"interval": interval, "judgements": judgements, "error_free": error_free}
+    if system is not None and (interval is not None or error_free):
+        raise ValueError("--system writes the score alone: leave --interval and --error-free out")
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
         raise ValueError("--system takes a name without tabs and line ends, and lines of scores, not --json")
     shard = choose_shard(num_shards, shard_index)
@@ -89,10 +97,10 @@ def score_files(
 
         # Ray's workers score, on what they have: here the checkpoint is opened for what it says of itself
         scorer = BleurtScorer(**(scorer_options if engine is None else {**scorer_options, "device": "cpu"}))
-        scorer.check_options(aggregate, calibrated)
+        scorer.check_options(aggregate, calibrated, False, interval, judgements, error_free)
         first, last = shard.bounds(survey.records)
         signature = scorer.scoring_signature(aggregate, calibrated)
-        options = {"aggregate": aggregate, "calibrated": calibrated}
+        options = {"aggregate": aggregate, "calibrated": calibrated, **judged}
         on_ray = None if engine is None else _on_ray(engine, files, scorer_options, options)
         run = _Run(scorer, stream, (first, last), options, signature, system, on_ray)
         if place is None:
@@ -106,6 +114,7 @@ def score_files(
                 "records": [first, last],
                 **({"json": as_json} if scorer.gives_std else {}),  # what is kept of a record differs
                 **({} if system is None else {"system": system}),
+                **(judged if interval is not None or error_free else {}),
                 "signature": signature,
                 "settings": {
                     name: str(value) for name, value in scorer_options.items() if name not in ("progress", "cache")
@@ -234,16 +243,18 @@ class _Run:
             yield self.scorer.compute_quietly(**quiet), pairs
             update(0 if single else records)
 
-    def _lines(self, result: ScoringResult, with_std: bool) -> str:
-        """Format one score a line and, for JSON, beside it how far an ensemble's members lie apart."""
-        columns = [result.scores, *([result.std] if with_std and result.std is not None else [])]
+    def _lines(self, result: ScoringResult, as_json: bool) -> str:
+        """Format one score a line, with its interval and P(no error) if asked for and, for JSON, an ensemble's spread."""
+        columns = [result.scores, *([result.std] if as_json and result.std is not None else [])]
+        columns += map(list, zip(*result.intervals, strict=True)) if result.intervals else []
+        columns += [] if result.error_free is None else [result.error_free]
         rows = ("\t".join(f"{number:.{DECIMALS}f}" for number in row) for row in zip(*columns, strict=True))
         name = "" if self.system is None else f"{self.system}\t"
         return "".join(f"{name}{row}\n" for row in rows)
 
     def _json(self, lines: Iterable[str], counts: Mapping[str, int]) -> str:
         rows = [[float(number) for number in line.split()] for line in lines]
-        scores = [score for score, *_ in rows]
+        scores = [row.pop(0) for row in rows]
         mean = sum(scores) / len(scores) if scores else None
         fields = {
             "scores": scores,
@@ -254,7 +265,11 @@ class _Run:
             "warnings": self._warnings(counts),
         }
         if self.scorer.gives_std:
-            fields["std"] = [std for _, std in rows]
+            fields["std"] = [row.pop(0) for row in rows]
+        if self.options["interval"] is not None:
+            fields["intervals"] = [[row.pop(0), row.pop(0)] for row in rows]
+        if self.options["error_free"]:
+            fields["error_free"] = [row.pop(0) for row in rows]
         return json.dumps(fields) + "\n"
 
     def _warnings(self, counts: Mapping[str, int]) -> tuple[str, ...]:
