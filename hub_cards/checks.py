@@ -107,8 +107,8 @@ def _check_weights(file: File) -> Iterator[str]:
     try:
         with safe_open(file.content, "pt") as weights:
             for name in weights.keys():  # noqa: SIM118 - no mapping
-                tensor = weights.get_tensor(name)
-                if tensor.is_floating_point() and not tensor.float().isfinite().all():  # torch has no isfinite of float8
+                tensor = weights.get_tensor(name).float()  # torch has no isfinite of float8
+                if not tensor.isfinite().all():
                     yield f"{file.path} has NaN or infinite values in {name}"
     except Exception as error:  # whatever a damaged file makes the reader raise
         yield f"{file.path} cannot be opened ({str(error).splitlines()[0]})"

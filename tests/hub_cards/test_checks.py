@@ -64,7 +64,14 @@ def test_ones_own_token_is_known_whatever_it_looks_like(monkeypatch):
 
 def test_weights_must_open_and_be_finite(tmp_path):
     save_file({"good": torch.zeros(2), "bad": torch.tensor([1.0, float("nan")])}, tmp_path / "nan.safetensors")
-    save_file({"half": torch.ones(2, dtype=torch.bfloat16), "small": torch.ones(2).to(torch.float8_e4m3fn), "ids": torch.arange(3)}, tmp_path / "good.safetensors")
+    save_file(
+        {
+            "half": torch.ones(2, dtype=torch.bfloat16),
+            "small": torch.ones(2).to(torch.float8_e4m3fn),
+            "ids": torch.arange(3),
+        },
+        tmp_path / "good.safetensors",
+    )
     (tmp_path / "cut.safetensors").write_bytes((tmp_path / "good.safetensors").read_bytes()[:-1])
     found = [check_files([File(name, tmp_path / name)]) for name in ("nan.safetensors", "good.safetensors", "cut.safetensors")]  # fmt: skip
     assert found[:2] == [["nan.safetensors has NaN or infinite values in bad"], []]
