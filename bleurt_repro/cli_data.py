@@ -35,6 +35,7 @@ def data_wmt(
     average_duplicates: Annotated[bool, typer.Option(help="Train on one record for each candidate.")] = False,
     seed: Annotated[int, typer.Option(help="Of the validation split.")] = 0,
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    overwrite: Overwrite = False,
 ) -> None:
     """Write human ratings of translations, split by year as in the paper."""
     from bleurt_repro.datasets_builders.ratings.export import export_wmt
@@ -43,6 +44,7 @@ def data_wmt(
         config_name,
         output,
         format,
+        overwrite,
         data_dir=data_dir,
         hub_dataset=hub_dataset,
         hub_revision=hub_revision,
@@ -75,6 +77,7 @@ def data_relative_ranks(
     min_difference: Annotated[float, typer.Option(help="Of the raw scores, in points of 100.")] = 25.0,
     given: Annotated[bool, typer.Option("--given", help="Read the pairs given, in place of making them.")] = False,
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    overwrite: Overwrite = False,
 ) -> None:
     """Write pairs of translations of which one was rated clearly better (daRR)."""
     from bleurt_repro.datasets_builders.ratings.export import export_relative_ranks
@@ -83,6 +86,7 @@ def data_relative_ranks(
         config_name,
         output,
         format,
+        overwrite,
         data_dir=data_dir,
         hub_dataset=hub_dataset,
         hub_revision=hub_revision,
@@ -109,12 +113,13 @@ def data_webnlg(
     training_inputs: Annotated[int, typer.Option(help="by_input: how many train; the paper: 0, 38, 66, 122.")] = 122,
     seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    overwrite: Overwrite = False,
 ) -> None:
     """Write human ratings of data-to-text systems: fluency, grammar, semantics."""
     from bleurt_repro.datasets_builders.ratings.export import export_webnlg
 
     sizes = {"training_systems": training_systems, "training_inputs": training_inputs}
-    _print_counts(export_webnlg(config_name, output, format, data_dir=data_dir, seed=seed, **sizes))
+    _print_counts(export_webnlg(config_name, output, format, overwrite, data_dir=data_dir, seed=seed, **sizes))
 
 
 @data_app.command(

@@ -22,40 +22,51 @@ OUR_CARD = "config_name: ratings-"
 Row = Mapping[str, Any]
 
 
-def export_wmt(config_name: str, output: str | Path, format: str = "jsonl", **options: Any) -> dict[str, int]:
+def export_wmt(
+    config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
+) -> dict[str, int]:
     """Write the train, validation and test ratings of a WMT target year.
 
     Args:
         config_name: the year to test on, or "all".
         output: the folder to write.
         format: "jsonl" or "parquet".
+        overwrite: replace files of the folder that no export wrote.
         options: those of `WmtRatings`: data_dir or hub_dataset, language_pairs, seed and the like.
 
     Returns:
         the number of records by split.
+
+    Raises:
+        ValueError: if the output is the folder that is read, or as `write_splits` does.
     """
     from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES, WmtRatings
 
+    _refuse_sources(output, format, options.get("data_dir"))
     builder = WmtRatings(config_name, **options)
-    return write_splits(builder.splits(), RATING_FEATURES, output, format)
+    return write_splits(builder.splits(), RATING_FEATURES, output, format, overwrite)
 
 
 def export_relative_ranks(
-    config_name: str, output: str | Path, format: str = "jsonl", **options: Any
+    config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
 ) -> dict[str, int]:
     """Write the daRR pairs of a WMT year; the arguments are those of `export_wmt`, the options of `WmtRelativeRanks`."""
     from bleurt_repro.datasets_builders.ratings.relative_ranks import RELATIVE_RANK_FEATURES, WmtRelativeRanks
 
+    _refuse_sources(output, format, options.get("data_dir"))
     builder = WmtRelativeRanks(config_name, **options)
-    return write_splits(builder.splits(), RELATIVE_RANK_FEATURES, output, format)
+    return write_splits(builder.splits(), RELATIVE_RANK_FEATURES, output, format, overwrite)
 
 
-def export_webnlg(config_name: str, output: str | Path, format: str = "jsonl", **options: Any) -> dict[str, int]:
+def export_webnlg(
+    config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
+) -> dict[str, int]:
     """Write WebNLG ratings; the arguments are those of `export_wmt`, the options those of `WebNlgRatings`."""
     from bleurt_repro.datasets_builders.ratings.webnlg import WEBNLG_FEATURES, WebNlgRatings
 
+    _refuse_sources(output, format, options.get("data_dir"))
     builder = WebNlgRatings(config_name, **options)
-    return write_splits(builder.splits(), WEBNLG_FEATURES, output, format)
+    return write_splits(builder.splits(), WEBNLG_FEATURES, output, format, overwrite)
 
 
 def export_ratings(
@@ -85,8 +96,7 @@ def export_ratings(
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records, ratings_features
     from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 
-    for name in SPLITS:
-        refuse_inputs(Path(output) / f"{name}.{format}", [str(path)])
+    _refuse_sources(output, format, path)
     ratings = rating_records(path)
     parts = zip(SPLITS, split_without_overlap(ratings, validation_ratio, seed), strict=False)
     splits = {name: [ratings[i] for i in part] for name, part in parts if part}
@@ -137,6 +147,12 @@ def write_splits(
         name = configuration_name("ratings", (file_hash(unfinished / file).hex() for file in names.values()))
         write_text(unfinished / CARD, _card(name, names, counts, features))
     return counts
+
+
+def _refuse_sources(output: str | Path, format: str, given: str | Path | None) -> None:
+    """Refuse to write where is read from."""
+    for place in (Path(output), *(Path(output) / f"{name}.{format}" for name in SPLITS)):
+        refuse_inputs(place, [None if given is None else str(given)])
 
 
 def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:

@@ -128,6 +128,33 @@ def main_without_exit(arguments):
     assert exit.value.code == 0
 
 
+WMT = "--config-name 2016 --data-dir wmt"
+
+
+@pytest.mark.parametrize(
+    "words", [f"wmt {WMT}", f"relative-ranks {WMT} --min-difference 10", "webnlg --data-dir webnlg"]
+)
+def test_files_that_no_export_wrote_stay_unless_asked(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ratings = [rating(y, n // 2, system=f"S{n}", raw_score=20.0 * n) for y in (2015, 2016) for n in range(20)]
+    write(tmp_path / "wmt" / "a.jsonl", ratings)
+    aspects = {"fluency": 1, "grammar": 2, "semantics": 3}
+    texts = {"mr": "a | b | c", "references_eval": ["A text."], "candidate": "Text"}
+    write(tmp_path / "webnlg" / "a.jsonl", [{"team": "UPF-FORGE", "input_id": 1, **aspects, **texts}])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "README.md").write_text("my notes")
+    command = ["data", *words.split()]
+    for output in ("mine", words.split()[-1] if "webnlg" in words else "wmt"):
+        before = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        with pytest.raises(SystemExit) as exit:
+            main([*command, "--output", output])
+        said = capsys.readouterr().err
+        assert exit.value.code == 2 and ("did not write" in said or "is the input" in said), said
+        assert {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    for output in ("mine", "mine", "new", "new"):
+        main_without_exit([*command, "--output", output, *(["--overwrite"] if output == "mine" else [])])
+
+
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_killed_at_any_operation_an_export_is_that_of_before_or_the_new_one(tmp_path, form):
     """New train and old validation sets would share segments."""
