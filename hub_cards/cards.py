@@ -63,7 +63,7 @@ def draw_model_card(
     Args:
         folder: the checkpoint.
         training: results.json of each stage of training, in order.
-        results: results.json of the experiments `agreement`, `sanity` and `webnlg` that hold a row of this checkpoint.
+        results: results.json of the experiments `agreement`, `sanity`, `adversarial` and `webnlg` that hold a row of this checkpoint.
         repo_id: where it will be published.
         recipe: where the commands that make it are described, a link or a sentence.
         license: of the weights, by the Hub's name for it.
@@ -121,6 +121,7 @@ def draw_model_card(
         domain=domain or DOMAIN,
         agreement=[_agreement(found) for found in measured["agreement"]],
         sanity=[_sanity(found, scorer.signature) for found in measured["sanity"]],
+        adversarial=[_adversarial(found) for found in measured["adversarial"]],
         webnlg=[_webnlg(found) for found in measured["webnlg"]],
         training=stages,
         settings=settings_table(stages),
@@ -203,7 +204,7 @@ def _summary(
 
 def _by_kind(paths: Sequence[str | Path], signature: str) -> dict[str, list[Result]]:
     """Read results files, and check that each has a row of the checkpoint."""
-    measured: dict[str, list[Result]] = {"agreement": [], "sanity": [], "webnlg": []}
+    measured: dict[str, list[Result]] = {"agreement": [], "sanity": [], "adversarial": [], "webnlg": []}
     for path in paths:
         results = Result.read(path)
         if results.kind not in measured:
@@ -291,6 +292,21 @@ def _sanity(results: Result, signature: str) -> dict[str, Any]:
     }
 
 
+def _adversarial(results: Result) -> dict[str, Any]:
+    """Lay out how often each metric is fooled: three lines that sum it up, and all kinds of candidates."""
+    from bleurt_repro.training.experiments.adversarial import BEST_RANDOM, RANDOM_WORD, TURNED, shares_table
+
+    rows = results["rows"]
+    summary = (TURNED, RANDOM_WORD, BEST_RANDOM)
+    return {
+        "margin": next(row["margin"] for row in rows if row["kind"] == "checkpoint"),
+        "references": results["references"],
+        "command": results["command"],
+        "overall": shares_table(rows, summary),
+        "by_kind": shares_table(rows, [kind for kind in rows[0]["kinds"] if kind not in summary]),
+    }
+
+
 def _webnlg(results: Result) -> dict[str, Any]:
     """Lay out the agreement on data-to-text without training on it, a column an aspect."""
     columns = _untrained(results)
@@ -307,7 +323,7 @@ def _untrained(results: Result) -> dict[str, list[dict[str, Any]]]:
     found = {part["aspect"]: part["rows"] for part in results["conditions"] if not part["training_records"]}
     if not found:
         raise ValueError(
-            f"the results of {results['title']} have no part without training: measure with --training_systems 0"
+            f"the results of {results['title']} have no part without training: measure with --training-systems 0"
         )
     return found
 

@@ -21,6 +21,7 @@ from bleurt_repro import register
 from bleurt_repro.hub_cards import cards, dataset_card, space
 from bleurt_repro.hub_cards.cards import TEMPLATES, draw_model_card, fill_in
 from bleurt_repro.metric.install import install_command
+from bleurt_repro.training.experiments.adversarial import AdversarialOptions, run_adversarial
 from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
 from bleurt_repro.training.experiments.options import MetricOptions
 from bleurt_repro.training.experiments.report import draw_table
@@ -108,6 +109,27 @@ def test_install_comes_first_and_the_stages_of_training_are_folded(measured):
     assert headings[:5] == ["Install", "Use", "At a glance", "What a score means", "Intended use and limits"]
     folded = card[card.index("<details><summary>1 stage, ") :]
     assert "**Fine-tuning**, from `tiny-encoder`" in folded[: folded.index("</details>")]
+
+
+def test_how_often_it_is_fooled_is_shown_beside_the_baselines(measured, tmp_path):
+    folder, _, _ = measured
+    rows = [
+        {"reference": f"In May {i} million men came.", "candidate": f"Men {i}", "score": 0.1, "lp": "de-en"}
+        for i in range(2, 6)
+    ]
+    ratings = tmp_path / "fooled.jsonl"
+    ratings.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output = tmp_path / "adversarial"
+    run_adversarial(
+        AdversarialOptions(str(ratings), str(output), [str(folder)], ["chrf++"], most_references=3, random_words=2)
+    )
+    card = draw_model_card(folder, results=[output / "results.json"])
+    section = card[card.index("## Adversarial candidates") : card.index("## Training")]
+    chrf = next(row for row in json.loads((output / "results.json").read_text())["rows"] if row["kind"] == "baseline")
+    assert "| turned meanings " in section and "| magnitudes " in section and "within 0.15 of" in section
+    line = next(line for line in section.splitlines() if line.startswith("| magnitudes"))
+    assert f"{100 * chrf['kinds']['magnitudes']['above_output']['share']:.1f}" in line.split("|")[-2]
+    assert "Not measured" not in section
 
 
 def test_results_of_other_weights_are_refused(measured, tiny_source_scorer):

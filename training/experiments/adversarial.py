@@ -45,6 +45,7 @@ from bleurt_repro.training.results import Result, fingerprint
 
 TURNED_MEANINGS = Path(__file__).with_name("turned_meanings.yaml")
 COPY, OUTPUT, RANDOM_WORD, BEST_RANDOM = "copy", "output", "random_word", "best_random_word"
+TURNED = "turned_meanings"
 # In standard deviations of ratings, which checkpoints score in. Baselines have other scales: their margin is the same share of
 # their mean distance from outputs to copies as it is of the first checkpoint's, or of this one if none is judged.
 MARGIN, DISTANCE = 0.15, 1.6
@@ -333,7 +334,7 @@ def measure(
             ]
     found[BEST_RANDOM] = _best(kinds, references, scores, copies, outputs, used)
     turned = np.flatnonzero(np.isin(kinds, list(turners(()))))
-    found["turned_meanings"] = _figures(scores[turned], references[turned], copies, outputs, used)
+    found[TURNED] = _figures(scores[turned], references[turned], copies, outputs, used)
     return {"copy": mean_copy, "output": mean_output, "margin": used, "kinds": found}, passing
 
 
@@ -369,22 +370,32 @@ def _best(
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
-    """Draw the Markdown table: a row a kind; in each metric's columns the shares in percent."""
-    import pandas
-
-    columns: dict[str, dict[str, str]] = {}
-    for row in results["rows"]:
-        for title, name in (("passes for a copy", "passes"), ("above the outputs", "above_output")):
-            columns[f"{row['name']}: {title}"] = {
-                kind.replace("_", " "): f"{100 * figures[name]['share']:.1f}" for kind, figures in row["kinds"].items()
-            }
-    counts = {kind.replace("_", " "): str(f["n"]) for kind, f in results["rows"][0]["kinds"].items()}
-    table = pandas.DataFrame({"candidates": counts, **columns}).to_markdown(disable_numparse=True)
+    """Draw the Markdown table of every kind, with what its columns mean and the signatures."""
+    kinds = list(results["rows"][0]["kinds"])
     signatures = "".join(f"- {row['name']}: `{row['signature']}`\n" for row in results["rows"])
     return (
         "Shares of candidates in percent: those that pass for a copy (score within the margin of the copy's) and those above the "
-        f"mean of the real outputs of the same reference.\n\n{table}\n\nSignatures:\n{signatures}"
+        f"mean of the real outputs of the same reference.\n\n{shares_table(results['rows'], kinds)}\n\nSignatures:\n{signatures}"
     )
+
+
+def shares_table(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
+    """Draw a Markdown table of shares in percent.
+
+    Args:
+        rows: of the results, one a metric.
+        kinds: of candidates, a row each.
+    """
+    import pandas
+
+    columns: dict[str, dict[str, str]] = {}
+    for row in rows:
+        for title, name in (("passes for a copy", "passes"), ("above the outputs", "above_output")):
+            columns[f"{row['name']}: {title}"] = {
+                kind.replace("_", " "): f"{100 * row['kinds'][kind][name]['share']:.1f}" for kind in kinds
+            }
+    counts = {kind.replace("_", " "): str(rows[0]["kinds"][kind]["n"]) for kind in kinds}
+    return str(pandas.DataFrame({"candidates": counts, **columns}).to_markdown(disable_numparse=True))
 
 
 def _letters(word: str, random: Random) -> str:

@@ -1,0 +1,111 @@
+#!/bin/sh
+# A scorer of BLEURT-base's size (MPNet, 109 million parameters): pre-training on synthetic pairs, fine-tuning, figures.
+#
+#   DATA=folder WORK=folder sh base.sh
+#
+# DATA and WORK are those of mini.sh, whose first two steps made the synthetic pairs in WORK/pairs. On two cores a pass over
+# 10,000 ratings takes a quarter of an hour, so run it on a GPU (BF16 stays on). Stop it whenever you like and start it again.
+set -eu
+
+DATA=${DATA:?give the folder of the data, DATA=...}
+WORK=${WORK:?give the folder to work in, WORK=...}
+ENCODER=${ENCODER:-sentence-transformers/all-mpnet-base-v2}
+SEEDS=${SEEDS:-1 2 3}
+RATE=${RATE:-3e-5}             # of pre-training and fine-tuning
+EPOCHS=${EPOCHS:-3}            # of fine-tuning on ratings
+SHIP_EPOCHS=${SHIP_EPOCHS:-2}  # of fine-tuning on ratings, anchors, contrasts and near copies
+PRETRAIN=${PRETRAIN:-pretrain_mini}
+FINETUNE=${FINETUNE:-finetune_mini}
+PAIRS=${PAIRS:-$WORK/pairs}    # synthetic pairs
+CONTRASTS=${CONTRASTS:-8000}   # from parallel text; as many near copies, half as many roles and opposites
+
+recipes=$(dirname "$0")
+base=$WORK/base
+mkdir -p "$base"
+
+# tune FOLDER OPTIONS...: fine-tune into a folder, unless that is done
+tune() {
+    folder=$1
+    shift
+    [ -f "$folder/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --learning-rate "$RATE" "$@" \
+        --output-dir "$folder" --resume
+}
+# average NAME: the mean of the weights of NAME-1, NAME-2, ...
+average() {
+    [ -d "$base/$1" ] && return
+    set -- "$1" $(for seed in $SEEDS; do echo "$base/$1-$seed"; done)
+    name=$1
+    shift
+    bleurt-repro average "$@" --output "$base/$name"
+}
+# checkpoints NAME...: options that name the seeds of each, and their mean
+checkpoints() {
+    for name in "$@"; do
+        for seed in $SEEDS; do printf -- '--checkpoint %s ' "$base/$name-$seed"; done
+        printf -- '--checkpoint %s ' "$base/$name"
+    done
+}
+
+# 1. Pre-training on all signals
+[ -f "$base/pretrained/results.json" ] || bleurt-repro pretrain --config "$PRETRAIN" --learning-rate "$RATE" \
+    --model "$ENCODER" --pairs "$PAIRS" --output-dir "$base/pretrained" --resume
+
+# 2. Protocol models: ratings of 2015-16, tested on 2017; ratings of 2015-17, tested on 2018, of which no step saw anything
+for year in 2017 2018; do
+    [ -d "$WORK/wmt$year" ] || bleurt-repro data wmt --config-name "$year" --data-dir "$DATA/wmt" --output "$WORK/wmt$year"
+    for seed in $SEEDS; do
+        for start in bare pretrained; do
+            model=$base/pretrained
+            [ "$start" = pretrained ] || model=$ENCODER
+            tune "$base/$start-$year-$seed" --num-train-epochs "$EPOCHS" --model "$model" --seed "$seed" \
+                --train-file "$WORK/wmt$year/train.jsonl" --validation-file "$WORK/wmt$year/validation.jsonl"
+        done
+    done
+    average "bare-$year"
+    average "pretrained-$year"
+    # shellcheck disable=SC2046  # its words are options
+    [ -f "$base/agreement-$year/results.json" ] || bleurt-repro experiment agreement --by lp --published "$year" \
+        --ratings "$WORK/wmt$year/test.jsonl" $(checkpoints "bare-$year" "pretrained-$year") \
+        --baselines chrf++ "bertscore@9:$ENCODER" --title "WMT $year, to English" --output "$base/agreement-$year"
+done
+
+# 3. The checkpoint to publish: all ratings it may see, anchors, contrasts, near copies, roles and opposites
+validation=$WORK/wmt2018/validation.jsonl
+[ -f "$base/held_out.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --output "$base/ratings.jsonl" \
+    --held-out "$base/held_out.jsonl"
+for seed in $SEEDS; do
+    train=$base/train-$seed
+    if [ ! -f "$train.jsonl" ]; then
+        half=$((CONTRASTS / 2))
+        bleurt-repro data anchors --ratings "$base/ratings.jsonl" --share 0.15 --seed "$seed" --output "$train-anchored.jsonl"
+        bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
+            --reordered 0.4 --mirrored 0.25 --ratings "$base/ratings.jsonl" --pairs "$CONTRASTS" --seed "$seed" \
+            --output "$train-contrasts.jsonl"
+        bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$base/ratings.jsonl" \
+            --pairs "$CONTRASTS" --seed "$seed" --output "$train-near-copies.jsonl"
+        bleurt-repro data roles --pairs "$half" --seed "$seed" --output "$train-roles.jsonl"
+        bleurt-repro data opposites --pairs "$half" --seed "$seed" --output "$train-opposites.jsonl"
+        cat "$train-contrasts.jsonl" "$train-near-copies.jsonl" "$train-roles.jsonl" "$train-opposites.jsonl" \
+            >"$train-more.jsonl"
+        # all ratings, and identical pairs of the other sentences, or copies of these get low scores
+        python "$recipes/training_round.py" --train "$train-anchored.jsonl" --number 1000000 --identical 500 --empty 200 \
+            --identical-contrasts "$half" --contrasts "$train-more.jsonl" --seed "$seed" --output "$train.jsonl"
+    fi
+    tune "$base/bleurt-repro-base-$seed" --num-train-epochs "$SHIP_EPOCHS" --max-length 256 --model "$base/pretrained" \
+        --seed "$seed" --train-file "$train.jsonl" --validation-file "$validation"
+done
+[ -d "$base/bleurt-repro-base" ] || bleurt-repro average $(for seed in $SEEDS; do echo "$base/bleurt-repro-base-$seed"; done) \
+    --dtype float8 --output "$base/bleurt-repro-base"
+bleurt-repro calibrate "$base/bleurt-repro-base" --ratings "$validation"
+
+# 4. Sanity checks, one-word changes, agreement with ratings of references that it was not trained on, data-to-text
+judged="--checkpoint $base/bleurt-repro-base --baselines chrf++ bertscore@9:$ENCODER"
+# shellcheck disable=SC2086  # the words of $judged are options
+{
+    bleurt-repro experiment sanity --references "$base/held_out.jsonl" $judged --output "$base/sanity"
+    bleurt-repro experiment adversarial --references "$base/held_out.jsonl" $judged --output "$base/adversarial"
+    bleurt-repro experiment agreement --ratings "$base/held_out.jsonl" $judged --by lp --resamples 200 \
+        --output "$base/agreement" --title "WMT 2018, to English, references not trained on"
+    bleurt-repro experiment webnlg --data "$DATA/webnlg" --training-systems 0 --training-inputs 0 $judged --resamples 500 \
+        --output "$base/webnlg"
+}
