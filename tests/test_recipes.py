@@ -1,34 +1,72 @@
-"""The code of docs/how-to/pandas-and-trainer.md runs as it stands there, with the reader's table, model and data."""
+"""The code of the pages on other tools runs as it stands there, with the reader's table, model, data and task."""
 
 from __future__ import annotations
 
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+
 import pytest
 
-from bleurt_repro import BleurtScorer
+from bleurt_repro import BleurtScorer, register
 from tests.conftest import ROOT
 from tests.test_documents import blocks
 
-PAGE = ROOT / "docs" / "how-to" / "pandas-and-trainer.md"
+HOW_TO = ROOT / "docs" / "how-to"
 REFERENCES = ["It rains.", "The cat sleeps.", "Hello.", "Good night."]
+CANDIDATES = ["It is raining.", "A cat is asleep.", "Stock prices fell.", "Good night."]
+# extra of the tools that nothing else needs
+EXTRA = 'pip install "bleurt-repro[tools]"'
+
+
+def python_blocks(page: str) -> list[str]:
+    """The Python code of a page, in order, without what it shows as a file."""
+    return [block.body for block in blocks(HOW_TO / page) if block.language == "python" and not block.kind]
+
+
+def files(page: str) -> dict[str, str]:
+    """What a page shows as files, by their names."""
+    return {block.note: block.body for block in blocks(HOW_TO / page) if block.kind == "file"}
+
+
+@pytest.fixture
+def expected():
+    return BleurtScorer().score(references=REFERENCES, candidates=CANDIDATES)
+
+
+@pytest.fixture
+def as_module(tmp_path, monkeypatch):
+    """Import code as a module of its own, as a reader's file is."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def make(name: str, code: str):
+        (tmp_path / f"{name}.py").write_text(code)
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return make
+
+
+# pandas, polars and the Trainer
 
 
 @pytest.fixture(scope="module")
-def recipes() -> tuple[str, str]:
-    of_pandas, of_the_trainer = (block.body for block in blocks(PAGE) if block.language == "python")
-    return of_pandas, of_the_trainer
+def recipes() -> list[str]:
+    return python_blocks("pandas-and-trainer.md")
 
 
 @pytest.fixture
 def table():
     import pandas as pd
 
-    candidates = ["It is raining.", "A cat is asleep.", "Stock prices fell.", "Good night."]
-    return pd.DataFrame({"reference": REFERENCES, "candidate": candidates}, index=[7, 3, 5, 1])
+    return pd.DataFrame({"reference": REFERENCES, "candidate": CANDIDATES}, index=[7, 3, 5, 1])
 
 
-def test_scores_become_a_column_in_the_order_of_the_rows(recipes, table):
+def test_scores_become_a_column_in_the_order_of_the_rows(recipes, table, expected):
     exec(recipes[0], {"table": table})
-    expected = BleurtScorer().score(references=list(table["reference"]), candidates=list(table["candidate"]))
     assert table["bleurt"].tolist() == expected
 
 
@@ -39,6 +77,23 @@ def test_tables_and_missing_texts_are_refused(table):
     table.loc[3, "candidate"] = None
     with pytest.raises(TypeError, match=r"candidates\[1\]"):
         scorer.score(references=table["reference"], candidates=table["candidate"])
+
+
+def test_columns_of_polars(recipes, expected):
+    pl = pytest.importorskip("polars", reason=f"needs polars: {EXTRA}")
+    names = {"table": pl.DataFrame({"reference": REFERENCES, "candidate": CANDIDATES})}
+    exec(recipes[1], names)
+    assert names["table"]["bleurt"].to_list() == expected
+
+    several = pl.DataFrame({"reference": [[text, "Hello."] for text in REFERENCES], "candidate": CANDIDATES})
+    both = BleurtScorer().score(references=several["reference"], candidates=several["candidate"])
+    assert all(one >= other - 1e-5 for one, other in zip(both, expected, strict=True)) and both != expected
+    scorer = names["scorer"]
+    for refused in (several, several.lazy()):
+        with pytest.raises(TypeError, match="Frame: pass one column"):
+            scorer.score(references=refused, candidates=refused)
+    with pytest.raises(TypeError, match=r"candidates\[0\]"):
+        scorer.score(references=["a"], candidates=pl.Series([None], dtype=pl.String))
 
 
 def test_a_trainer_keeps_the_checkpoint_with_the_best_score(recipes, tmp_path, monkeypatch):
@@ -65,7 +120,7 @@ def test_a_trainer_keeps_the_checkpoint_with_the_best_score(recipes, tmp_path, m
         "eval_data": data,
         "data_collator": collator,
     }
-    exec(recipes[1], names)
+    exec(recipes[2], names)
     logged = [entry["eval_bleurt"] for entry in names["trainer"].state.log_history if "eval_bleurt" in entry]
     assert len(logged) == 3
     assert names["trainer"].state.best_metric == max(logged)
@@ -80,3 +135,179 @@ def test_a_trainer_keeps_the_checkpoint_with_the_best_score(recipes, tmp_path, m
     lowered = [text.lower() for text in tokenizer.batch_decode(ids, skip_special_tokens=True)]
     expected = BleurtScorer().compute(references=lowered, candidates=lowered).mean_score
     assert found == pytest.approx(expected, abs=1e-5)
+
+
+# lm-eval, inspect_ai, torchmetrics
+
+
+@pytest.fixture
+def lm_eval(tmp_path, monkeypatch):
+    """Run a task of lm-eval in a folder of the page's files, on a model that generates the candidates."""
+    library = pytest.importorskip("lm_eval", reason=f"needs lm-eval: {EXTRA}")
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
+
+    class Candidates(LM):
+        def generate_until(self, requests, disable_tqdm=False):
+            return [CANDIDATES[REFERENCES.index(request.doc["summary"])] for request in requests]
+
+        def loglikelihood(self, requests, disable_tqdm=False):
+            raise NotImplementedError
+
+        loglikelihood_rolling = loglikelihood
+
+    monkeypatch.chdir(tmp_path)
+    for name, text in files("evaluation-tools.md").items():
+        (tmp_path / name).write_text(text)
+    rows = [{"document": f"Text {i}.", "summary": reference} for i, reference in enumerate(REFERENCES)]
+    (tmp_path / "my_summaries.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    def run(**replaced: str) -> dict[str, float]:
+        task = tmp_path / "my_summaries.yaml"
+        text = task.read_text()
+        for old, new in replaced.items():
+            assert old in text
+            text = text.replace(old, new)
+        task.write_text(text)
+        manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
+        found = library.simple_evaluate(Candidates(), tasks=["my_summaries"], task_manager=manager, log_samples=False)
+        return found["results"]["my_summaries"]
+
+    return run
+
+
+def test_a_task_of_lm_eval(lm_eval, expected):
+    found = lm_eval()
+    assert found["bleurt,none"] == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+
+
+def test_a_task_of_lm_eval_with_a_standard_error(lm_eval, expected):
+    import statistics
+
+    found = lm_eval(
+        **{
+            "!function my_metric.process_results": "!function my_metric_per_text.process_results",
+            "!function my_metric.mean_bleurt": "mean",
+        }
+    )
+    assert found["bleurt,none"] == pytest.approx(statistics.mean(expected), abs=1e-5)
+    assert found["bleurt_stderr,none"] == pytest.approx(statistics.stdev(expected) / 2, abs=1e-5)
+
+
+# What tasks of lm-eval, such as meqsum, do.
+AS_THEIRS = """\
+import evaluate
+
+bleurt = evaluate.load("bleurt", "bleurt-base-512", module_type="metric")
+
+
+def process_results(doc, results):
+    return {"bleurt": bleurt.compute(predictions=[results[0]], references=[doc["summary"]])["scores"][0]}
+"""
+
+
+def test_a_task_of_lm_eval_that_loads_bleurt_by_name(lm_eval, tmp_path, tiny_scorer):
+    register("bleurt")
+    shutil.copytree(tiny_scorer, tmp_path / "bleurt-base-512")
+    (tmp_path / "their_metric.py").write_text(AS_THEIRS)
+    found = lm_eval(
+        **{
+            "!function my_metric.process_results": "!function their_metric.process_results",
+            "!function my_metric.mean_bleurt": "mean",
+        }
+    )
+    scores = BleurtScorer(str(tiny_scorer)).score(references=REFERENCES, candidates=CANDIDATES)
+    assert found["bleurt,none"] == pytest.approx(sum(scores) / len(scores), abs=1e-5)
+
+
+def test_a_scorer_of_inspect_ai(as_module, expected, tmp_path):
+    inspect_ai = pytest.importorskip("inspect_ai", reason=f"needs inspect_ai: {EXTRA}")
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, get_model
+
+    bleurt = as_module("inspect_scorer", python_blocks("evaluation-tools.md")[0]).bleurt
+    outputs = [ModelOutput.from_content("mockllm/model", text) for text in CANDIDATES]
+    task = inspect_ai.Task(
+        dataset=[Sample(input=f"Say {i}", target=reference) for i, reference in enumerate(REFERENCES)], scorer=bleurt()
+    )
+    [log] = inspect_ai.eval(
+        task,
+        model=get_model("mockllm/model", custom_outputs=outputs),
+        log_dir=str(tmp_path / "logs"),
+        max_connections=1,
+        max_samples=1,
+        display="none",
+    )
+    assert log.status == "success"
+    scores = [sample.scores["bleurt"] for sample in log.samples]
+    assert [score.value for score in scores] == pytest.approx(expected, abs=1e-5)
+    assert {score.metadata["signature"] for score in scores} == {BleurtScorer().signature}
+    assert log.results.scores[0].metrics["mean"].value == pytest.approx(sum(expected) / 4, abs=1e-5)
+
+
+@pytest.fixture
+def torchmetric(as_module):
+    pytest.importorskip("torchmetrics", reason=f"needs torchmetrics: {EXTRA}")
+    return as_module("torchmetric", python_blocks("evaluation-tools.md")[1]).Bleurt
+
+
+def test_a_metric_of_torchmetrics(torchmetric, expected):
+    import pickle
+
+    from torchmetrics import MetricCollection
+    from torchmetrics.text import CHRFScore
+
+    metric = torchmetric()
+    assert float(metric(CANDIDATES[:3], REFERENCES[:3])) == pytest.approx(sum(expected[:3]) / 3, abs=1e-5)
+    metric.update(CANDIDATES[3:], [[REFERENCES[3]]])
+    assert float(metric.compute()) == pytest.approx(sum(expected) / 4, abs=1e-5)
+    assert float(pickle.loads(pickle.dumps(metric)).compute()) == float(metric.compute())
+    metric.reset()
+    assert int(metric.count) == 0
+
+    both = MetricCollection({"bleurt": metric, "chrf": CHRFScore()})
+    both.update(CANDIDATES, [[text] for text in REFERENCES])
+    assert float(both.compute()["bleurt"]) == pytest.approx(sum(expected) / 4, abs=1e-5)
+
+
+# Each process scores its half; both compute the mean of all.
+TWO_PROCESSES = """
+import json, sys
+import torch.distributed as distributed
+from torchmetric import Bleurt
+
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+references, candidates = json.loads(sys.argv[1])
+metric = Bleurt()
+metric.update(candidates[rank::2], references[rank::2])
+print("mean", float(metric.compute()))
+"""
+
+
+@pytest.mark.long
+def test_a_metric_of_torchmetrics_in_two_processes(torchmetric, expected, tmp_path):
+    (tmp_path / "two.py").write_text(TWO_PROCESSES)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    texts = json.dumps([REFERENCES[:3], CANDIDATES[:3]])
+    done = subprocess.run([*launch, "two.py", texts], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    means = [float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("mean ")]
+    assert means == pytest.approx([sum(expected[:3]) / 3] * 2, abs=1e-5)
+
+
+# Notebooks
+
+
+def test_a_notebook_shows_results_as_tables():
+    formatters = pytest.importorskip("IPython.core.formatters", reason=f"needs IPython: {EXTRA}")
+    from bleurt_repro.metric.compare.compare import compare
+
+    scorer = BleurtScorer()
+    result = scorer.compute(references=REFERENCES, candidates=CANDIDATES)
+    comparison = compare(scorer, REFERENCES, {"<b>A": CANDIDATES, "B": REFERENCES}, resamples=10)
+    for value, texts in ((result, [f"{result.scores[0]:.4f}"]), (comparison, ["&lt;b&gt;A", "two-sided p"])):
+        shown, _ = formatters.DisplayFormatter().format(value)
+        assert shown["text/plain"] == repr(value) and len(repr(value)) < 300
+        assert shown["text/html"].count("<table>") == shown["text/html"].count("</table>") > 0
+        assert all(text in shown["text/html"] for text in texts) and "<b>" not in shown["text/html"]

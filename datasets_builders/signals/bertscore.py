@@ -85,6 +85,10 @@ class BertScore(Signal):
 
         return list(sent_encode(self._tokenizer, text))
 
+    def spelled(self, pieces: Sequence[int]) -> list[str]:
+        """Return word pieces as the tokenizer writes them, such as "##ing"."""
+        return list(self._tokenizer.convert_ids_to_tokens(list(pieces)))
+
     def encode(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Return each different text's vectors (tokens, hidden) and weights (tokens), 0 for the two marks."""
         from bert_score.utils import get_bert_embedding

@@ -12,6 +12,7 @@ import bleurt_repro
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, find_checkpoint
 from bleurt_repro.metric.options import device_of
+from tests.conftest import ROOT
 
 TEXTS = {"references": ["it rains", "a cat sat", "good bye"], "candidates": ["it rains", "the dog", "hi there"]}
 
@@ -29,6 +30,37 @@ def test_the_scorer_that_sorts_by_length_is_ours(tiny_scorer):
     assert bleurt_repro.LengthBatchingBleurtScorer is BleurtScorer
     with pytest.raises(AttributeError, match="it offers BleurtScorer, LengthBatchingBleurtScorer"):
         _ = bleurt_repro.BleurtScorers
+
+
+# The official README's example, https://github.com/google-research/bleurt#python-api
+OFFICIAL_EXAMPLE = """
+from bleurt import score
+
+checkpoint = "bleurt/test_checkpoint"
+references = ["This is a test."]
+candidates = ["This is the test."]
+
+scorer = score.BleurtScorer(checkpoint)
+scores = scorer.score(references=references, candidates=candidates)
+assert isinstance(scores, list) and len(scores) == 1
+"""
+
+
+@pytest.mark.parametrize("name", ["BleurtScorer", "LengthBatchingBleurtScorer"])
+def test_official_code_runs_with_the_import_that_the_readme_names(name, tiny_scorer, tmp_path, monkeypatch):
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "runs with `import bleurt_repro as score` in place of `from bleurt import score`" in readme
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bleurt").mkdir()
+    (tmp_path / "bleurt" / "test_checkpoint").symlink_to(tiny_scorer)
+    code = OFFICIAL_EXAMPLE.replace("from bleurt import score", "import bleurt_repro as score")
+    names = {}
+    exec(code.replace("BleurtScorer", name), names)
+    expected = BleurtScorer(str(tiny_scorer)).score(references=names["references"], candidates=names["candidates"])
+    assert names["scores"] == expected
+    # what else its `score` takes, by name only
+    texts = {"references": names["references"], "candidates": names["candidates"], "batch_size": 16}
+    assert names["scorer"].score(**texts) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])

@@ -7,6 +7,7 @@ of `ENCODER_BASELINES` with an encoder: `bertscore:FOLDER_OR_HUB_ID`, or `bertsc
 
 from __future__ import annotations
 
+import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,6 +28,7 @@ Values = NDArray[np.float64]
 LANGUAGE = "en"
 # Of a pair with a blank side, in all baselines with an encoder.
 BLANK_SCORE = 0.0
+PUNCTUATION = frozenset(string.punctuation)
 
 
 class Scored(NamedTuple):
@@ -182,7 +184,11 @@ def sentence_means(signal: BertScore, texts: Sequence[str]) -> dict[str, Values]
 
 
 def mover_score(
-    encoder: str, references: Sequence[str], candidates: Sequence[str], layer: int | None = None
+    encoder: str,
+    references: Sequence[str],
+    candidates: Sequence[str],
+    layer: int | None = None,
+    words_only: bool = False,
 ) -> Scored:
     """Compute MoverScore (https://aclanthology.org/D19-1053): 1 minus the earth mover's distance of the word pieces.
 
@@ -193,6 +199,8 @@ def mover_score(
         encoder: folder or Hub id.
         references, candidates: the pairs; either side's document frequencies are counted in its own texts.
         layer: whose vectors; the last by default.
+        words_only: leave out punctuation and all pieces of a word but the first, as `moverscore_v2` does, the later code of
+            its authors (PyPI's moverscore 1.0.3). That is for tokenizers of BERT's kind, which write such pieces with "##".
     """
     from tqdm import tqdm
 
@@ -202,14 +210,26 @@ def mover_score(
     weights = [
         inverse_frequencies([pieces[text] for text in side if text in pieces]) for side in (references, candidates)
     ]
+    kept = {
+        text: [not (words_only and _left_out(piece)) for piece in signal.spelled(own)] for text, own in pieces.items()
+    }
     scores = []
     for pair in tqdm(list(zip(references, candidates, strict=True)), desc="moverscore", unit="pair", disable=None):
         if any(text not in encoded for text in pair):
             scores.append(BLANK_SCORE)
             continue
-        sides = [_points(encoded[text], pieces[text], weight) for text, weight in zip(pair, weights, strict=True)]
-        scores.append(1.0 - earth_movers_distance(*sides[0], *sides[1]))
-    return Scored(scores, f"MoverScore|unigrams|idf:yes|solver:highs|{describe(signal)}")
+        sides = [
+            _points(encoded[text], pieces[text], weight, kept[text])
+            for text, weight in zip(pair, weights, strict=True)
+        ]
+        empty = any(not len(points) for points, _ in sides)
+        scores.append(BLANK_SCORE if empty else 1.0 - earth_movers_distance(*sides[0], *sides[1]))
+    form = "words" if words_only else "unigrams"
+    return Scored(scores, f"MoverScore|{form}|idf:yes|solver:highs|{describe(signal)}")
+
+
+def _left_out(piece: str) -> bool:
+    return "##" in piece or piece in PUNCTUATION
 
 
 def inverse_frequencies(texts: Sequence[Sequence[int]]) -> dict[int, float]:
@@ -245,9 +265,11 @@ def _scaled(weights: Values) -> Values:
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 
 
-def _points(encoded: tuple[Any, Any], pieces: Sequence[int], frequencies: dict[int, float]) -> tuple[Values, Values]:
-    """Return the vectors of a text's inner word pieces, of length 1, and their weights."""
-    vectors, inner = encoded[0].double().cpu().numpy(), encoded[1].cpu().numpy() > 0
+def _points(
+    encoded: tuple[Any, Any], pieces: Sequence[int], frequencies: dict[int, float], kept: Sequence[bool]
+) -> tuple[Values, Values]:
+    """Return the vectors of a text's inner word pieces that are kept, of length 1, and their weights."""
+    vectors, inner = encoded[0].double().cpu().numpy(), (encoded[1].cpu().numpy() > 0) & np.array(kept)
     weights = np.array([frequencies[piece] for piece in pieces])
     lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return (vectors / lengths)[inner], weights[inner]
@@ -286,6 +308,7 @@ BASELINES: dict[str, Score] = {
 ENCODER_BASELINES: dict[str, Callable[..., Scored]] = {
     "bertscore": bertscore,
     "moverscore": mover_score,
+    "moverscore_v2": partial(mover_score, words_only=True),
     "cosine": cosine,
 }
 

@@ -36,7 +36,7 @@ class MetricOptions:
         default_factory=list,
         metadata={
             "help": "sentbleu, bleu, chrf++, ter, rouge, meteor, length_ratio, bertscore:ENCODER, moverscore:ENCODER, "
-            "cosine:ENCODER; bertscore@LAYER:ENCODER compares the vectors of that layer."
+            "moverscore_v2:ENCODER, cosine:ENCODER; bertscore@LAYER:ENCODER compares the vectors of that layer."
         },
     )
     score_files: list[str] = field(

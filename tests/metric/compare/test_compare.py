@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from html.parser import HTMLParser
+
 import pytest
 from sacrebleu import corpus_bleu, corpus_chrf, sentence_bleu
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.compare.compare import compare
+from bleurt_repro.metric.scorer import ScoringResult
 from tests.three_systems import REFERENCES, SYSTEMS
 
 
@@ -88,3 +92,119 @@ def test_sources_reach_a_checkpoint_that_reads_them(tiny_source_scorer):
 def test_what_cannot_be_compared(scorer, references, systems, message):
     with pytest.raises(ValueError, match=message):
         compare(scorer, references, systems)
+
+
+# Tables, of systems whose names would be formatting.
+
+ODD_NAMES = ["a_b|*c*", "50% <b>&", "\\x{y}~^#$\nz"]
+
+
+class LengthScorer:
+    """A scorer whose scores are lengths."""
+
+    def compute(self, *, references, candidates, sources=None):
+        return ScoringResult([float(len(text)) for text in candidates], None, "lengths<b>", 0)
+
+
+@pytest.fixture(scope="module")
+def odd():
+    texts = [[f"{name} <i>{'x' * (i + place)}</i>" for i in range(30)] for place, name in enumerate(ODD_NAMES)]
+    return compare(LengthScorer(), ["<p>reference"] * 30, dict(zip(ODD_NAMES, texts, strict=True)), resamples=50)
+
+
+class Cells(HTMLParser):
+    """The rows of all tables of a page as text, and the tags that it has."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.rows, self.tags, self._in_cell = [], set(), False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self._in_cell = tag in ("td", "th")
+        if tag == "tr":
+            self.rows.append([])
+        elif self._in_cell:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self._in_cell = self._in_cell and tag not in ("td", "th")
+
+    def handle_data(self, data):
+        if self._in_cell:
+            self.rows[-1][-1] += data
+
+
+def expected_rows(comparison):
+    """The rows of both tables: of the systems, best first, and of the tests."""
+    names = {name: name.replace("\n", " ") for name in ODD_NAMES}
+    systems = sorted(comparison.systems, key=lambda system: -system.mean)
+    return (
+        [["system", "mean", "95% interval", "sentBLEU", "BLEU", "chrF"]]
+        + [[names[own.name], f"{own.mean:.4f}", f"{own.low:.4f} to {own.high:.4f}"]
+           + [f"{own.sentbleu:.2f}", f"{own.bleu:.2f}", f"{own.chrf:.2f}"] for own in systems]
+        + [["systems", "difference", "95% interval", "p", "two-sided p", "higher", "lower", "same"]]
+        + [[f"{names[own.first]} - {names[own.second]}", f"{own.difference:+.4f}", f"{own.low:.4f} to {own.high:.4f}"]
+           + [f"{own.p_value:.4f}", f"{own.p_two_sided:.4f}", str(own.wins), str(own.losses), str(own.ties)]
+           for own in comparison.tests]
+    )  # fmt: skip
+
+
+def test_markdown_shows_every_cell_as_it_is(odd):
+    markdown = pytest.importorskip("markdown_it", reason="needs markdown-it-py, of the demo extra")
+    page = Cells(markdown.MarkdownIt("commonmark").enable("table").render(odd.to_markdown()))
+    assert page.rows == expected_rows(odd)
+    assert not page.tags & {"em", "b", "i"}
+
+
+def test_latex_shows_every_cell_as_it_is(odd):
+    lines = odd.to_latex().splitlines()
+    assert lines[0] == "% bleurt-repro compare" and "% BLEURT: lengths<b>" in lines
+    body = [line for line in lines if line.endswith("\\\\")]
+    shown = {
+        r"\textbackslash{}": "\\",
+        r"\textasciitilde{}": "~",
+        r"\^{}": "^",
+        r"\ensuremath{<}": "<",
+        r"\ensuremath{>}": ">",
+    }
+    found = []
+    for line in body:
+        cells = re.split(r"(?<!\\)&", line.removesuffix("\\\\"))
+        for written, meant in shown.items():
+            cells = [cell.replace(written, meant if meant != "\\" else "\0") for cell in cells]
+        found.append([re.sub(r"\\([&%$#_{}])", r"\1", cell).replace("\0", "\\").strip() for cell in cells])
+    assert found == expected_rows(odd)
+    assert all(line.startswith(("%", "\\", " ")) or not line for line in lines)
+
+
+def test_a_notebook_gets_tables_of_limited_size(odd):
+    page = Cells(odd._repr_html_())
+    both, segments = expected_rows(odd), page.rows[len(expected_rows(odd)) :]
+    assert [[cell.strip() for cell in row] for row in page.rows[: len(both)]] == both
+    assert len(segments) == 1 + 5
+    assert segments[1][0].strip() == str(odd.segments[0].number)
+    assert page.tags == {"table", "thead", "tbody", "tr", "th", "td", "p", "br"}
+    assert "lengths&lt;b&gt;" in odd._repr_html_()
+
+    long = compare(LengthScorer(), ["r"], {"A": ["x" * 10_000], "B": ["y"]}, resamples=5)
+    assert len(long._repr_html_()) < 5000 and "no interval" in long._repr_html_()
+    assert repr(long) == "Comparison(A: 10000.0000, B: 1.0000; 1 segments)"
+
+
+def test_results_are_shown_in_short():
+    result = ScoringResult(
+        [0.123456] * 2000, 0.123456, "sig<b>", 3, warnings=("3 pairs <were> cut",), std=[0.5] * 2000
+    )
+    assert repr(result) == (
+        "ScoringResult(scores=[0.1235, 0.1235, 0.1235, 0.1235, 0.1235, ... 2,000 in all], mean_score=0.1235, "
+        "signature='sig<b>', truncated=3)"
+    )
+    page = Cells(result._repr_html_())
+    assert page.rows == [["", "score", "standard deviation"], *([str(i), "0.1235", "0.5000"] for i in range(5))]
+    assert page.tags == {"table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert "3 pairs &lt;were&gt; cut" in result._repr_html_() and "sig&lt;b&gt;" in result._repr_html_()
+    empty = ScoringResult([], None, "sig", 0)
+    assert repr(empty) == "ScoringResult(scores=[], mean_score=None, signature='sig')"
+    assert Cells(empty._repr_html_()).rows == [["", "score"]]

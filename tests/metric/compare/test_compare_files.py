@@ -55,6 +55,19 @@ def test_three_systems_to_json_csv_and_terminal(run, files):
     assert written["signatures"]["BLEURT"] in out
 
 
+def test_tables_are_written_and_written_again(run, files):
+    words = (*ALL, "--output", "table.md", "table.tex", "--show", "0")
+    for seed in ("1", "2"):  # what the command wrote it may replace
+        code, out, _ = run(*words, "--seed", seed)
+        assert code == 0 and ", two-sided p = " in out
+    markdown, latex = (files / "table.md").read_text(), (files / "table.tex").read_text()
+    assert markdown.startswith("| system") and "| good - =bad" in markdown and "two-sided p" in markdown
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    (files / "table.tex").write_text("my own table")
+    code, _, err = run(*words)
+    assert code == 2 and "table.tex" in err and (files / "table.tex").read_text() == "my own table"
+
+
 def test_the_same_seed_gives_the_same_figures(run, files):
     first, second = run(*ALL, "--seed", "3")[1], run(*ALL, "--seed", "3")[1]
     assert first == second
@@ -73,7 +86,7 @@ def test_a_second_reference_file(run, files):
     [
         (("--references", "refs.txt", "--candidates", "good.txt"), "two systems or more, found 1"),
         (("--references", "refs.txt", "--candidates", "good.txt", "--candidates", "good.txt"), "found good.txt twice"),
-        ((*ALL, "--output", "out.xlsx"), "must be a .json or .csv file, found out.xlsx"),
+        ((*ALL, "--output", "out.xlsx"), "must be a .json, .csv, .md or .tex file, found out.xlsx"),
         ((*ALL, "--references", "short.txt"), "3 segments in refs.txt, 1 segments in short.txt"),
         ((*ALL, "--candidates", "none.txt"), "no file none.txt"),
         ((*ALL, "--candidates", "-", "--candidates", "-"), "only one file can be standard input"),

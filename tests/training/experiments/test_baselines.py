@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
 import numpy as np
 import pytest
+from transformers import AutoModel, AutoTokenizer
 
 from bleurt_repro.training.experiments.baselines import (
     BASELINES,
@@ -47,7 +53,7 @@ def test_meteor_says_whether_it_had_synonyms():
     assert BASELINES["meteor"]([REFERENCE], ["the cats sat on the mat"]).scores[0] > 0.9
 
 
-@pytest.mark.parametrize("name", ["bertscore", "moverscore", "cosine"])
+@pytest.mark.parametrize("name", ["bertscore", "moverscore", "moverscore_v2", "cosine"])
 def test_encoders_prefer_what_is_there(name, tiny_scorer):
     scored = find_baseline(f"{name}:{tiny_scorer}")([REFERENCE] * 3, [REFERENCE, "it rains dog", ""])
     same, other, blank = scored.scores
@@ -73,6 +79,53 @@ def test_earth_movers_distance_by_hand():
     distance = earth_movers_distance(line[:2], np.ones(2), line[[0, 2]], np.array([2.0, 2.0]))
     assert distance == pytest.approx(1.0)
     assert earth_movers_distance(line[:1], np.zeros(1), line[2:], np.ones(1)) == pytest.approx(3.0)
+
+
+def test_moverscore_v2_leaves_out_punctuation_and_inner_pieces(tiny_scorer):
+    # "sats" is "sat" and "##s"; a text of punctuation alone has no words
+    texts = ["the cat sats !", "it rains", "?"], ["the cat sat", "it rains .", "it rains"]
+    words, pieces = (find_baseline(f"{name}:{tiny_scorer}")(*texts) for name in ("moverscore_v2", "moverscore"))
+    assert words.scores[1:] != pieces.scores[1:] and words.scores[2] == 0
+    assert words.scores[0] != pieces.scores[0] and words.scores[0] <= 1
+    assert "|words|" in words.signature and "|unigrams|" in pieces.signature
+
+
+@pytest.fixture
+def published_mover_score(tiny_scorer, monkeypatch):
+    """The module `moverscore_v2` on the tiny encoder: on import it opens DistilBERT on a GPU, with transformers 2."""
+    pytest.importorskip("pyemd", reason="needs pyemd, which moverscore needs")
+    found = importlib.util.find_spec("moverscore_v2")
+    if found is None:
+        pytest.skip("needs moverscore: pip install --no-deps moverscore==1.0.3")
+    source = Path(found.origin).read_text(encoding="utf-8")
+    opening = source[source.index("from transformers import *") : source.index("def truncate")]
+    module = types.ModuleType("moverscore_v2")
+    exec(source.replace(opening, "").replace("np.float)", "float)"), module.__dict__)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_scorer)
+    tokenizer.max_len = 64
+    encoder = AutoModel.from_pretrained(tiny_scorer).eval()
+
+    def model(input_ids, attention_mask):
+        given = {"input_ids": input_ids, "attention_mask": attention_mask, "output_hidden_states": True}
+        return None, encoder(**given).hidden_states, None
+
+    model.eval = encoder.eval
+    module.tokenizer, module.model = tokenizer, model
+    monkeypatch.setitem(sys.modules, "moverscore_v2", module)  # its pool of processes finds its functions by name
+
+    def score(references, candidates):
+        frequencies = [module.get_idf_dict(texts, nthreads=1) for texts in (references, candidates)]
+        return module.word_mover_score(references, candidates, *frequencies, device="cpu")
+
+    return score
+
+
+def test_moverscore_v2_is_its_authors(published_mover_score, tiny_scorer):
+    references = ["the cat sat on the mat .", "it rains , good bye !", "hi there dogs", "stock prices fell", "a cat"]
+    candidates = ["a cats sat on mats", "it rained ; good bye", "hi there , dog", "the prices fell", "not a dog !"]
+    ours = find_baseline(f"moverscore_v2:{tiny_scorer}")(references, candidates).scores
+    assert ours == pytest.approx(published_mover_score(references, candidates), abs=1e-5)
+    assert len(set(ours)) == len(ours)
 
 
 def test_inverse_frequencies_by_hand():
