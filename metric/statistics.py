@@ -259,6 +259,7 @@ class PairedTest:
         p_value: by `CONVENTION`; None for a single segment.
         wins, losses, ties: segments in which the first scores higher, lower, the same.
         p_two_sided: by `TWO_SIDED`; None for a single segment, or if it was not computed.
+        preferred: the probability that people prefer the first, by their ratings; None if it was not computed.
     """
 
     first: str
@@ -271,6 +272,7 @@ class PairedTest:
     losses: int
     ties: int
     p_two_sided: float | None = None
+    preferred: float | None = None
 
 
 def paired_test(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bleurt_repro.metric.calibration import FEWEST_SEGMENTS, Preference
 from bleurt_repro.metric.compare.overlap import Overlap, overlap
 from bleurt_repro.metric.inputs import check_references, check_same_length, check_texts
 from bleurt_repro.metric.scorer import ScoringResult
@@ -38,7 +39,10 @@ _MARKDOWN = re.compile(r"[\\`*_\[\]<>|~#]")
 
 
 class Scores(Protocol):
-    """What a comparison needs of a scorer: `BleurtScorer` and anything with its `compute`."""
+    """What a comparison needs of a scorer: `BleurtScorer` and anything with its `compute`.
+
+    If it has a `reliability`, as `BleurtScorer` does, that says which system people would prefer.
+    """
 
     @property
     def compute(self) -> Callable[..., ScoringResult]:
@@ -102,6 +106,7 @@ class Comparison:
         convention: how p-values are computed; they are not corrected for the number of tests.
         resamples, confidence, seed: of the bootstrap, and of the exchanges of the two-sided test.
         two_sided: how two-sided p-values are computed.
+        preferred: what the probabilities that people prefer a system were fitted on; None if the checkpoint has no such fit.
     """
 
     systems: list[System]
@@ -113,6 +118,7 @@ class Comparison:
     confidence: float
     seed: int
     two_sided: str = TWO_SIDED
+    preferred: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as what JSON can hold."""
@@ -160,16 +166,21 @@ class Comparison:
             [f"{own.first} - {own.second}", f"{own.difference:+.4f}", bounds(own.low, own.high)]
             + ["" if p is None else f"{p:.4f}" for p in (own.p_value, own.p_two_sided)]
             + [own.wins, own.losses, own.ties]
+            + ([] if self.preferred is None else ["" if own.preferred is None else f"{own.preferred:.2f}"])
             for own in self.tests
         ]
+        header = ["systems", "difference", share, "p", "two-sided p", "higher", "lower", "same"]
+        header += [] if self.preferred is None else ["P(people prefer it)"]
         return [
             table_text(form, ["system", "mean", share, "sentBLEU", "BLEU", "chrF"], systems),
-            table_text(form, ["systems", "difference", share, "p", "two-sided p", "higher", "lower", "same"], tests),
+            table_text(form, header, tests),
         ]
 
     def _notes(self) -> dict[str, str]:
         count = f"{self.resamples} resamples, not corrected for several tests"
-        notes = {"p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}", **self.signatures}
+        notes = {"p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}"}
+        notes |= {} if self.preferred is None else {"P(people prefer it)": self.preferred}
+        notes |= self.signatures
         return {name: one_line(text) for name, text in notes.items()}
 
 
@@ -242,11 +253,13 @@ def compare(
     scores = np.array([result.scores for result in results.values()], dtype=np.float64)
     means = resampled_means(scores, resamples, seed)
     bounds = [interval(column, confidence) if len(several) > 1 else (None, None) for column in means.T]
+    fitted = getattr(scorer, "reliability", None)
+    preference = None if fitted is None else fitted.preference
     return Comparison(
         systems=[
             _system(name, results[name], overlaps[name], *bound) for name, bound in zip(texts, bounds, strict=True)
         ],
-        tests=_tests(list(texts), scores, means, confidence, seed),
+        tests=_tests(list(texts), scores, means, confidence, seed, preference),
         segments=_segments(several, sources, list(texts.values()), scores, list(overlaps.values())),
         signatures={
             "BLEURT": next(iter(results.values())).signature,
@@ -256,6 +269,14 @@ def compare(
         resamples=resamples,
         confidence=confidence,
         seed=seed,
+        preferred=None if preference is None else _fitted_on(fitted.source),
+    )
+
+
+def _fitted_on(source: Mapping[str, Any]) -> str:
+    return (
+        f"by the difference and its standard error, fitted on pairs of systems in {source.get('file', 'a file')} "
+        f"({source.get('ratings', 'unknown')} ratings); from {FEWEST_SEGMENTS} segments"
     )
 
 
@@ -281,15 +302,24 @@ def _system(name: str, result: ScoringResult, own: Overlap, low: float | None, h
 
 
 def _tests(
-    names: list[str], scores: NDArray[np.float64], means: NDArray[np.float64], confidence: float, seed: int
+    names: list[str],
+    scores: NDArray[np.float64],
+    means: NDArray[np.float64],
+    confidence: float,
+    seed: int,
+    preference: Preference | None,
 ) -> list[PairedTest]:
     pairs = list(itertools.combinations(range(len(names)), 2))
     first, second = np.array(pairs).T
     two_sided = two_sided_p_values(scores[first] - scores[second], len(means), seed)
-    return [
+    tests = [
         paired_test((names[i], names[j]), (scores[i], scores[j]), means[:, [i, j]], confidence, float(p))
         for (i, j), p in zip(pairs, two_sided, strict=True)
     ]
+    if preference is None:
+        return tests
+    preferred = [preference.of_scores(scores[i], scores[j]) for i, j in pairs]
+    return [replace(test, preferred=p) for test, p in zip(tests, preferred, strict=True)]
 
 
 def _segments(

@@ -35,15 +35,19 @@ def comparison_json(comparison: Comparison) -> str:
 def comparison_csv(comparison: Comparison) -> str:
     """Write a row a segment, those where the systems differ most first; no cell runs as a formula.
 
-    Of two systems, a column holds the difference with its sign. The last column is the signature of the scores.
+    Of two systems, a column holds the difference with its sign and, where it is known, another one in each row the probability
+    that people prefer the first. The last column is the signature of the scores.
     """
     names = [system.name for system in comparison.systems]
     several = max(len(segment.references) for segment in comparison.segments)
     header = ["segment", "spread", *(f"score of {name}" for name in names), *(f"sentBLEU of {name}" for name in names)]
     header += ["reference", *(f"reference {i}" for i in range(2, several + 1)), *names, "source"]
     header += [" - ".join(names)] if len(names) == 2 else []
-    signature = comparison.signatures["BLEURT"]
-    rows = ([*_row(segment, several), signature] for segment in comparison.segments)
+    last = [comparison.signatures["BLEURT"]]
+    if len(names) == 2 and comparison.preferred is not None:
+        header.append(f"P(people prefer {names[0]})")
+        last.insert(0, comparison.tests[0].preferred)
+    rows = ([*_row(segment, several), *last] for segment in comparison.segments)
     return csv_text([*header, "signature"], rows)
 
 
@@ -77,9 +81,12 @@ def comparison_text(comparison: Comparison, show: int = 5) -> str:
         lines.append(
             f"{test.first} - {test.second}: {test.difference:+.4f} ({bounds(test.low, test.high)}), p = {p_value}{two_sided}; "
             f"higher in {test.wins}, lower in {test.losses}, the same in {test.ties}"
+            f"{'' if test.preferred is None else f'; P(people prefer {test.first}) = {test.preferred:.2f}'}"
         )
     lines += ["", f"p: {comparison.convention}; {comparison.resamples} resamples, not corrected for several tests"]
     lines.append(f"two-sided p: {comparison.two_sided}; {comparison.resamples} exchanges, not corrected either")
+    if comparison.preferred is not None:
+        lines.append(f"P(people prefer a system): {comparison.preferred}")
     for system in comparison.systems:
         if system.truncated:
             lines.append(f"{system.name}: {system.truncated} pairs were longer than the checkpoint reads")

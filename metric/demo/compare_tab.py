@@ -25,6 +25,7 @@ from bleurt_repro.metric.demo.shared_scorer import ReportingScorer, SharedScorer
 from bleurt_repro.metric.demo.visitor_input import LIMITS, check_comparison, read_upload, segments_of
 from bleurt_repro.metric.files.texts import SUFFIXES
 from bleurt_repro.metric.inputs import check_references
+from bleurt_repro.metric.statistics import PairedTest
 
 NAMES = ("A", "B")
 BOXES = [("Reference", "references"), ("System A", "candidates"), ("System B", "candidates")]
@@ -159,6 +160,11 @@ def verdict_html(comparison: Comparison) -> str:
         "<details><summary>How these figures are computed</summary>",
         f'<p class="note">p and intervals: {escape(comparison.convention)}; {comparison.resamples:,} resamples; from '
         f"{FEWEST_TESTED} segments. Differences are A \N{MINUS SIGN} B.</p>",
+        *(
+            [f'<p class="note">What people would prefer: {escape(comparison.preferred)}.</p>']
+            if comparison.preferred
+            else []
+        ),
         f'<p class="note signature">{signatures}</p></details>',
     )
 
@@ -177,7 +183,16 @@ def verdict(comparison: Comparison) -> str:
     low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
     p_value = f"p = {test.p_value:.3f}" if test.p_value >= 0.001 else "p &lt; 0.001"
     sure = "" if test.p_value < SIGNIFICANT else " This may be chance."
-    return f"<b>{ahead} is ahead by {gap}</b> ({_bounds(low, high)}; {p_value}).{sure}"
+    return f"<b>{ahead} is ahead by {gap}</b> ({_bounds(low, high)}; {p_value}).{sure}{_preferred(test)}"
+
+
+def _preferred(test: PairedTest) -> str:
+    """Return how probable it is that people prefer the system that is ahead."""
+    if test.preferred is None:
+        return ""
+    p = test.preferred if test.difference > 0 else 1 - test.preferred
+    shown = f"{100 * p:.0f} %" if p < 0.995 else "more than 99 %"
+    return f" People would prefer it with a probability of <b>{shown}</b>."
 
 
 _NONE = "\N{EN DASH}"

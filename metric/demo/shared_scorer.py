@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from bleurt_repro.metric.calibration import Reliability
 from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 
 # Candidates scored in one turn: a second or a few of work, after which the next request has its turn.
@@ -132,6 +133,11 @@ class ReportingScorer:
 
     shared: SharedScorer
     report: Callable[[int], None]
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """How far its scores can be trusted, as of `BleurtScorer`."""
+        return self.shared.scorer.reliability
 
     def compute(
         self, *, references: Any, candidates: Sequence[str], sources: Sequence[str] | None = None
