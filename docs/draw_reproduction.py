@@ -79,10 +79,10 @@ def _draw(path: Path) -> str:
     results = Result.read(path)
     version = results.versions["bleurt_repro"]
     resampled = results.get("resample", ROWS)  # version 0.1 knew nothing else
-    command = (
-        f"Measured by version {version}, intervals by resampled {resampled}, with\n\n```sh\n{results.command}\n```\n"
-    )
-    return f"{command}\n{DRAWERS[results.kind](results)}"
+    # version 0.1 wrote options with underscores, which are accepted still
+    command = re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), str(results.command))
+    measured = f"Measured by version {version}, intervals by resampled {resampled}, with\n\n```sh\n{command}\n```\n"
+    return f"{measured}\n{DRAWERS[results.kind](results)}"
 
 
 def main(arguments: list[str]) -> None:

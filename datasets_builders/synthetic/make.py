@@ -2,7 +2,7 @@
 
     bleurt-repro data synthetic --input text.txt --output pairs --config paper
     bleurt-repro data synthetic --input text.txt --output pairs --config paper --num-shards 4 --shard-index 0
-    torchrun --nproc_per_node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper
+    torchrun --nproc-per-node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper
     bleurt-repro data synthetic --input text.txt --output pairs --config paper --engine ray
 
 Stopped at any moment and started again, it continues after the last finished part, and ends with the same bytes. With a
