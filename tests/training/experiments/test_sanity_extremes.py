@@ -10,8 +10,14 @@ import pytest
 
 from bleurt_repro.training.experiments import baselines
 from bleurt_repro.training.experiments.baselines import Scored
-from bleurt_repro.training.experiments.extremes import KINDS, make_extremes, measure_extremes, read_references
-from bleurt_repro.training.experiments.sanity import SanityOptions, run_sanity
+from bleurt_repro.training.experiments.sanity import (
+    KINDS,
+    SanityOptions,
+    make_extremes,
+    measure_extremes,
+    read_references,
+    run_sanity,
+)
 
 RATED = {
     "the cat sat on the mat": ["a cat sat on the mat", "the cat sat on the mat", "the cat  sat on the mat"],
