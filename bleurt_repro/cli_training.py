@@ -120,6 +120,8 @@ def calibrate(
         raise ValueError("name ratings to fit on: --ratings FILE for percentiles, --reliability FILE for the rest")
     if reliability is None and (test or report):
         raise ValueError("--test and --report go with --reliability FILE")
+    if report is not None and not report.endswith(".json"):
+        raise ValueError(f"the report must be a .json file, found {report}")
     if ratings is not None:
         fitted = fit_and_record(checkpoint, ratings)
         echo(

@@ -63,7 +63,8 @@ def draw_model_card(
     Args:
         folder: the checkpoint.
         training: results.json of each stage of training, in order.
-        results: results.json of the experiments `agreement`, `sanity`, `adversarial` and `webnlg` that hold a row of this checkpoint.
+        results: results.json of the experiments `agreement`, `sanity`, `adversarial` and `webnlg` that hold a row of this
+            checkpoint, and the report of `bleurt-repro calibrate --reliability`.
         repo_id: where it will be published.
         recipe: where the commands that make it are described, a link or a sentence.
         license: of the weights, by the Hub's name for it.
@@ -123,6 +124,7 @@ def draw_model_card(
         sanity=[_sanity(found, scorer.signature) for found in measured["sanity"]],
         adversarial=[_adversarial(found) for found in measured["adversarial"]],
         webnlg=[_webnlg(found) for found in measured["webnlg"]],
+        reliability=[_reliability(found) for found in measured["reliability"]],
         training=stages,
         settings=settings_table(stages),
         recipe=recipe,
@@ -204,11 +206,22 @@ def _summary(
 
 def _by_kind(paths: Sequence[str | Path], signature: str) -> dict[str, list[Result]]:
     """Read results files, and check that each has a row of the checkpoint."""
-    measured: dict[str, list[Result]] = {"agreement": [], "sanity": [], "adversarial": [], "webnlg": []}
+    measured: dict[str, list[Result]] = {
+        "agreement": [],
+        "sanity": [],
+        "adversarial": [],
+        "webnlg": [],
+        "reliability": [],
+    }
     for path in paths:
         results = Result.read(path)
         if results.kind not in measured:
             raise ValueError(f"{path} holds results of {results.kind}: a card shows those of {', '.join(measured)}")
+        if results.kind == "reliability":
+            named = [{"kind": "checkpoint", "signature": one} for one in results.signatures.values()]
+            _row(named, signature)
+            measured["reliability"].append(results)
+            continue
         for rows in [results["rows"]] if "rows" in results else [part["rows"] for part in results["conditions"]]:
             _row(rows, signature)
         measured[results.kind].append(results)
@@ -315,6 +328,26 @@ def _webnlg(results: Result) -> dict[str, Any]:
     return {
         **{name: results[name] for name in ("title", "outputs", "resamples", "command")},
         "text": markdown_table(["Kendall tau x 100", *columns], cells),
+    }
+
+
+def _reliability(results: Result) -> dict[str, Any]:
+    """Lay out how far scores can be trusted, as tested on the first ratings of the report."""
+    from bleurt_repro.training.reliability import draw_bins, draw_needed
+
+    name, found = next(iter(results["tests"].items()))
+    preference, intervals, free = (found.get(part) for part in ("preference", "intervals", "error_free"))
+    return {
+        "command": results["command"],
+        "ratings": found["ratings"],
+        "name": name,
+        "preference": preference,
+        "needed": draw_needed(results["fitted"]["preference"]) if preference else None,
+        "diagram": draw_bins(preference, "comparisons") if preference else None,
+        "intervals": intervals,
+        "groups": [one["coverage"] for one in intervals["by_group"].values()] if intervals else [],
+        "error_free": free,
+        "free_diagram": draw_bins(free, "ratings") if free else None,
     }
 
 

@@ -64,6 +64,8 @@ class ScoringResult:
     unknown: int = 0
     unread: int = 0
     warnings: tuple[str, ...] = ()
+    intervals: list[tuple[float, float]] | None = None
+    error_free: list[float] | None = None
 
     def __repr__(self) -> str:
         first = ", ".join(f"{score:.4f}" for score in self.scores[:SHOWN])

@@ -682,20 +682,25 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}"
 
 
+def draw_needed(found: Mapping[str, Any]) -> str:
+    """Draw the differences of two systems that people agree with in so many percent, by size of the test set."""
+    from bleurt_repro.metric.files.writing import markdown_table
+
+    rows = [[_percent(float(p)), *(f"{sizes[str(n)]:.3f}" for n in TEST_SETS)] for p, sizes in found["needed"].items()]
+    return markdown_table(["percent", *(f"{n:,} segments" for n in TEST_SETS)], rows)
+
+
 def _draw_agree(found: Mapping[str, Any]) -> str:
     from bleurt_repro.metric.files.writing import markdown_table
 
     rows = [[f"{row['difference']:g}", *(_percent(row[str(n)]) for n in TEST_SETS)] for row in found["agree"]]
-    needed = [
-        [_percent(float(p)), *(f"{by_size[str(n)]:.3f}" for n in TEST_SETS)] for p, by_size in found["needed"].items()
-    ]
     sizes = [f"{n:,} segments" for n in TEST_SETS]
     return "\n\n".join(
         [
             "A difference of two systems' mean scores agrees with people in so many percent:",
             markdown_table(["difference", *sizes], rows),
             "The difference that is needed:",
-            markdown_table(["percent", *sizes], needed),
+            draw_needed(found),
         ]
     )
 
@@ -809,14 +814,8 @@ def summary(results: Mapping[str, Any]) -> str:
 
 
 def write_report(result: Result, path: str | Path) -> None:
-    """Write results as JSON and, beside them, their tables as Markdown.
-
-    Raises:
-        ValueError: if the path is no JSON file.
-    """
+    """Write results as JSON and, beside them, their tables as Markdown."""
     from bleurt_repro.metric.files.writing import write_text
 
-    if Path(path).suffix != ".json":
-        raise ValueError(f"the report must be a .json file, found {path}")
     result.write(path)
     write_text(Path(path).with_suffix(".md"), draw_reliability(result))
