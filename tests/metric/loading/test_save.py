@@ -18,7 +18,7 @@ from tests.conftest import make_tiny_scorer
 from tests.killed import kill_at_every_operation
 
 FLOAT8 = torch.float8_e4m3fn
-SHARD = 20_000  # bytes
+SHARD = 30_000  # bytes
 TEXTS = {"references": ["the cat sat", "it rains", "hi"], "candidates": ["a cat", "good bye", "hi there"]}
 
 
@@ -135,7 +135,7 @@ def test_weights_in_other_files_are_replaced(tiny_scorer, tmp_path, sizes):
     assert {path.name for path in out.iterdir()} == {path.name for path in (tmp_path / "fresh").iterdir()}
 
 
-@pytest.mark.parametrize("sizes", [(None, "20KB"), ("20KB", None)], ids=str)
+@pytest.mark.parametrize("sizes", [(None, "20KB"), pytest.param(("20KB", None), marks=pytest.mark.long)], ids=str)
 def test_killed_at_any_operation_it_is_old_new_or_refused(tiny_scorer, tmp_path, sizes):
     other = load_checkpoint(str(make_tiny_scorer(tmp_path / "other", spread=0.2)))
     new, out = load_checkpoint(str(tiny_scorer)), tmp_path / "out"
@@ -147,7 +147,7 @@ def test_killed_at_any_operation_it_is_old_new_or_refused(tiny_scorer, tmp_path,
         try:
             seen.append(allowed[tuple(scores(out))])
         except ValueError as refused:
-            assert "SHA-256" in str(refused) or "expected only safetensors" in str(refused), (number, refused)
+            assert str(refused).startswith(f"checkpoint {out}"), (number, refused)
             seen.append("refused")
         shutil.rmtree(out)
         shutil.copytree(tmp_path / "old", out)
