@@ -34,7 +34,7 @@ CONVENTION = (
 )
 TWO_SIDED = (
     "approximate randomisation (Riezler and Maxwell, 2005), two-sided: p is the share of random exchanges of the two systems' "
-    "scores, segment by segment, in which the means are at least as far apart, counting the observed order once more"
+    "scores, segment by segment, in which the difference of the means is at least as large, counting the observed order once more"
 )
 # Random bits drawn at once: a bound on memory.
 DRAWN_AT_ONCE = 2**22

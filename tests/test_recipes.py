@@ -223,26 +223,29 @@ def test_a_task_of_lm_eval_that_loads_bleurt_by_name(lm_eval, tmp_path, tiny_sco
 def test_a_scorer_of_inspect_ai(as_module, expected, tmp_path):
     inspect_ai = pytest.importorskip("inspect_ai", reason=f"needs inspect_ai: {EXTRA}")
     from inspect_ai.dataset import Sample
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.solver import solver
+
+    @solver
+    def answers():
+        async def solve(state, generate):  # in place of a model, whose tokens are counted by a file from the network
+            state.output = ModelOutput.from_content("none", state.input_text)
+            return state
+
+        return solve
 
     bleurt = as_module("inspect_scorer", python_blocks("evaluation-tools.md")[0]).bleurt
-    outputs = [ModelOutput.from_content("mockllm/model", text) for text in CANDIDATES]
-    task = inspect_ai.Task(
-        dataset=[Sample(input=f"Say {i}", target=reference) for i, reference in enumerate(REFERENCES)], scorer=bleurt()
-    )
-    [log] = inspect_ai.eval(
-        task,
-        model=get_model("mockllm/model", custom_outputs=outputs),
-        log_dir=str(tmp_path / "logs"),
-        max_connections=1,
-        max_samples=1,
-        display="none",
-    )
+    samples = [Sample(input=text, target=reference) for text, reference in zip(CANDIDATES, REFERENCES, strict=True)]
+    samples[1].target = [REFERENCES[1], CANDIDATES[1]]
+    task = inspect_ai.Task(dataset=samples, solver=answers(), scorer=bleurt())
+    [log] = inspect_ai.eval(task, model="mockllm/model", log_dir=str(tmp_path / "logs"), display="none")
     assert log.status == "success"
     scores = [sample.scores["bleurt"] for sample in log.samples]
-    assert [score.value for score in scores] == pytest.approx(expected, abs=1e-5)
+    values = [score.value for score in scores]
+    assert values[:1] + values[2:] == pytest.approx(expected[:1] + expected[2:], abs=1e-5)
+    assert values[1] > expected[1], "of several targets the best counts"
     assert {score.metadata["signature"] for score in scores} == {BleurtScorer().signature}
-    assert log.results.scores[0].metrics["mean"].value == pytest.approx(sum(expected) / 4, abs=1e-5)
+    assert log.results.scores[0].metrics["mean"].value == pytest.approx(sum(values) / 4, abs=1e-5)
 
 
 @pytest.fixture
