@@ -10,8 +10,20 @@ import pytest
 
 from tests.conftest import ROOT
 
-# Extras that `make test-oldest` does not install: they are tools for those who write the code.
-TOOLS = {"ruff", "mypy", "pre-commit", "build", "coverage", "mkdocs-material"}
+# Extras that `make test-oldest` does not install: tools for those who write the code, and tools of others in the documentation.
+TOOLS = {
+    "ruff",
+    "mypy",
+    "pre-commit",
+    "build",
+    "coverage",
+    "mkdocs-material",
+    "polars",
+    "lm-eval",
+    "inspect-ai",
+    "torchmetrics",
+    "ipython",
+}
 
 
 def name_and_version(line: str, sign: str) -> tuple[str, tuple[int, ...]] | None:
