@@ -120,6 +120,10 @@ def score(
     judgements: Annotated[
         int, typer.Option(min=1, help="The rating of the interval is the mean of so many people's judgements.")
     ] = 1,
+    group: Annotated[
+        str | None,
+        typer.Option(help="The candidates' group, such as a language pair, if intervals were fitted on it."),
+    ] = None,
     error_free: Annotated[
         bool, typer.Option("--error-free", help="Also the probability that a rater sees no error.")
     ] = False,
@@ -173,6 +177,7 @@ def score(
         overwrite=overwrite,
         interval=interval,
         judgements=judgements,
+        group=group,
         error_free=error_free,
         scorer_options={
             "checkpoint": checkpoint,

@@ -19,7 +19,7 @@ PANELS = {
     "Input": "references candidates sources scores data_dir hub_dataset hub_revision language_pairs input column parallel "
     "ratings reliability test validation training results leave_out config_name given",
     "Output": "output json report system overwrite show format repo_id private revision create_pr dry_run requirement name",
-    "Checkpoint and machine": "checkpoint aggregate calibrated interval judgements error_free device dtype backend batch_tokens progress cache masked_lm "
+    "Checkpoint and machine": "checkpoint aggregate calibrated interval judgements group error_free device dtype backend batch_tokens progress cache masked_lm "
     "translator prefix bertscore_model entailment_model teacher",
     "Sharing the work": "num_shards shard_index engine address workers",
     "How it is made": "config pairs seed share method within year validation_ratio one_record_per_system "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +141,9 @@ class Preference:
 class RatingIntervals:
     """Between which two values a candidate's rating lies, given its score: split conformal, in bands of scores.
 
-    Residuals of ratings are divided by their deviation at the score, and their quantiles are taken on ratings that neither
-    means nor deviations were fitted on (Lei et al., 2018, section 5.2, https://doi.org/10.1080/01621459.2017.1307116), in
-    each band of scores. Of the intervals that hold the wanted share, the shortest is taken: ratings are skewed.
+    Residuals of ratings are divided by their deviation, and their quantiles are taken on ratings that neither means nor
+    deviations were fitted on (Lei et al., 2018, section 5.2, https://doi.org/10.1080/01621459.2017.1307116), in each band of
+    scores. Of the intervals that hold the wanted share, the shortest is taken: ratings are skewed.
 
     A rating differs from what the score predicts for two reasons: the metric is wrong, and raters differ. The rating that is
     the mean of n judgements varies around its prediction with deviation**2 * (1 - noise + noise / n).
@@ -155,6 +155,10 @@ class RatingIntervals:
         noise: the share of their variance that is raters' noise, 0..1; None where the ratings that it was fitted on do not
             say of how many judgements they are.
         quantiles: of the divided residuals in each band, at equally spaced probabilities from 0 to 1.
+        words: numbers of words of a candidate, ascending; in between they are interpolated on a logarithmic scale.
+        factors: of the deviation at these numbers of words: ratings of short candidates vary more.
+        groups: of groups such as language pairs, by how many deviations their ratings lie above the means, and the factor of
+            their deviation; without a group these are 0 and 1.
     """
 
     scores: tuple[float, ...]
@@ -162,6 +166,9 @@ class RatingIntervals:
     deviations: tuple[float, ...]
     noise: float | None
     quantiles: tuple[tuple[float, ...], ...]
+    words: tuple[float, ...] = (1.0,)
+    factors: tuple[float, ...] = (1.0,)
+    groups: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.scores)
@@ -171,13 +178,17 @@ class RatingIntervals:
             raise ValueError("quantiles must be three or more, and as many in each band")
         if any(a > b for row in self.quantiles for a, b in zip(row, row[1:], strict=False)):
             raise ValueError("quantiles must not fall")
-        if any(a >= b for a, b in zip(self.scores, self.scores[1:], strict=False)) or min(self.deviations) < 0:
-            raise ValueError("scores must rise, and deviations not be negative")
+        if len(self.words) != len(self.factors) or not (_rising(self.scores) and _rising(self.words)):
+            raise ValueError("scores and words must rise, and factors be as many as words")
+        if min(self.deviations) < 0 or min(self.factors) < 0 or min(self.words) < 0:
+            raise ValueError("deviations, factors and words must not be negative")
+        if any(len(pair) != 2 or pair[1] < 0 for pair in self.groups.values()):
+            raise ValueError("groups must have a shift and a factor each")
         if self.noise is not None and not 0 <= self.noise <= 1:
             raise ValueError(f"noise must be from 0 to 1, found {self.noise}")
 
-    def check(self, coverage: float, judgements: int) -> None:
-        """Refuse a coverage or a number of judgements that no interval can be given for."""
+    def check(self, coverage: float, judgements: int, group: str | None = None) -> None:
+        """Refuse what no interval can be given for: coverage, number of judgements, or group."""
         if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
             raise ValueError(
                 f"interval must be the share of ratings within it, {LEAST_COVERAGE} to {MOST_COVERAGE}, found {coverage}"
@@ -189,9 +200,19 @@ class RatingIntervals:
                 "the ratings that the intervals were fitted on do not say of how many judgements they are: leave "
                 "judgements out, or fit them on ratings with a column n_annotations"
             )
+        if group is not None and group not in self.groups:
+            raise ValueError(
+                f"group must be one that the intervals were fitted on ({', '.join(self.groups) or 'there is none'}), or be "
+                f"left out, found {group!r}"
+            )
 
     def __call__(
-        self, scores: Sequence[float], coverage: float = 0.9, judgements: int = 1
+        self,
+        scores: Sequence[float],
+        coverage: float = 0.9,
+        judgements: int = 1,
+        words: Sequence[int] | None = None,
+        group: str | None = None,
     ) -> list[tuple[float, float]]:
         """Return the interval of the rating at each score.
 
@@ -199,22 +220,48 @@ class RatingIntervals:
             scores: of candidates.
             coverage: share of ratings that lie within, such as 0.9.
             judgements: the rating is the mean of so many people's judgements.
+            words: how many each candidate has; by default the deviations of candidates of average length are taken.
+            group: the candidates', such as a language pair, if it is one of `groups`.
 
         Raises:
-            ValueError: if coverage or judgements are out of range.
+            ValueError: if coverage, judgements or group are none that an interval can be given for.
         """
         import numpy as np
 
-        self.check(coverage, judgements)
+        self.check(coverage, judgements, group)
+        shift, factor = self.groups[group] if group is not None else (0.0, 1.0)
+        centre, spread = self.prediction(scores, judgements, words)
         ends = np.array([_shortest(row, coverage) for row in self.quantiles])
-        spread = np.array(self.deviations) * self._shrinking(judgements)
-        at = [np.interp(scores, self.scores, self.means + spread * side) for side in ends.T]
-        return [(float(low), float(high)) for low, high in zip(*at, strict=True)]
+        sides = [np.interp(scores, self.scores, side) for side in ends.T]
+        low, high = (centre + spread * (shift + factor * side) for side in sides)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
 
-    def _shrinking(self, judgements: int) -> float:
-        """Return how much smaller the deviation of a mean of judgements is than that of one."""
-        noise = self.noise or 0.0
-        return math.sqrt(1 - noise + noise / judgements)
+    def prediction(self, scores: Any, judgements: Any = 1, words: Any = None) -> tuple[Any, Any]:
+        """Return the mean of the ratings at each score, and their standard deviation around it, as arrays.
+
+        Args:
+            scores: (n,).
+            judgements: a number, or (n,).
+            words: (n,).
+        """
+        import numpy as np
+
+        shrinking = np.sqrt(1 - (self.noise or 0.0) * (1 - 1 / np.asarray(judgements, float)))
+        spread = np.interp(scores, self.scores, self.deviations) * shrinking
+        if words is not None:
+            spread = spread * np.interp(np.log1p(words), np.log1p(self.words), self.factors)
+        return np.interp(scores, self.scores, self.means), spread
+
+    def residuals(self, ratings: Any, scores: Any, judgements: Any, words: Any) -> Any:
+        """Return how many deviations ratings lie above their means, (n,); unknown numbers of judgements are taken for 1."""
+        import numpy as np
+
+        centre, spread = self.prediction(scores, np.where(np.isfinite(judgements), judgements, 1), words)
+        return (ratings - centre) / np.maximum(spread, 1e-9)
+
+
+def _rising(values: Sequence[float]) -> bool:
+    return all(a < b for a, b in zip(values, values[1:], strict=False))
 
 
 def _shortest(quantiles: Sequence[float], coverage: float) -> tuple[float, float]:
@@ -320,13 +367,15 @@ def _read(kind: type[Any], found: Any) -> Any:
     """Make one part of a `Reliability` of its JSON object."""
     if found is None:
         return None
-    values = {}
-    for field in fields(kind):
-        value = found[field.name]
-        if field.name == "quantiles":
-            values[field.name] = tuple(_numbers(field.name, row) for row in value)
+    values: dict[str, Any] = {}
+    for name in (one.name for one in fields(kind)):
+        value = found[name]
+        if name == "quantiles":
+            values[name] = tuple(_numbers(name, row) for row in value)
+        elif name == "groups":
+            values[name] = {str(group): _numbers(name, pair) for group, pair in value.items()}
         elif isinstance(value, list):
-            values[field.name] = _numbers(field.name, value)
+            values[name] = _numbers(name, value)
         else:
-            values[field.name] = None if value is None else float(value)
+            values[name] = None if value is None else float(value)
     return kind(**values)

@@ -266,6 +266,7 @@ class BleurtScorer:
         batch_size: int | None = None,
         interval: float | None = None,
         judgements: int = 1,
+        group: str | None = None,
         error_free: bool = False,
     ) -> ScoringResult:
         """Score as `score()` does, and return the mean, the signature, counts and warnings, too.
@@ -274,6 +275,7 @@ class BleurtScorer:
             interval: return, for each candidate, between which two values its rating lies in this share of cases, such as
                 0.9.
             judgements: the rating of the interval is the mean of so many people's judgements.
+            group: of the candidates, such as the language pair "de-en", if the intervals were fitted on it.
             error_free: return the probability that a rater sees no error in each candidate.
 
         The other arguments and the errors are those of `score()`. Intervals and probabilities need a checkpoint for which
@@ -283,13 +285,13 @@ class BleurtScorer:
             raise TypeError("texts are given by name: references=[...], candidates=[...] (and sources=[...])")
         if batch_size is not None:
             positive("batch_size", batch_size, "pairs")
-        self.check_options(aggregate, calibrated, return_std, interval, judgements, error_free)
+        self.check_options(aggregate, calibrated, return_std, interval, judgements, group, error_free)
         items, owners = self._checked(references, candidates, sources)
         with self.progress_bar(len(items)) as bar:
             result = self._result(items, owners, aggregate, calibrated, bar.update, batch_size)
         for message in result.warnings:
             _warn_caller(message)
-        return self._judged(result, interval, judgements, error_free)
+        return self._judged(result, candidates, interval, judgements, group, error_free)
 
     def compute_quietly(
         self,
@@ -302,6 +304,7 @@ class BleurtScorer:
         done: Callable[[int], object] = lambda count: None,
         interval: float | None = None,
         judgements: int = 1,
+        group: str | None = None,
         error_free: bool = False,
     ) -> ScoringResult:
         """Do as `compute()` does, for a caller that shows progress and warnings itself.
@@ -309,17 +312,24 @@ class BleurtScorer:
         Args:
             done: called with the number of pairs scored since the last call.
         """
-        self.check_options(aggregate, calibrated, False, interval, judgements, error_free)
+        self.check_options(aggregate, calibrated, False, interval, judgements, group, error_free)
         result = self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
-        return self._judged(result, interval, judgements, error_free)
+        return self._judged(result, candidates, interval, judgements, group, error_free)
 
     def _judged(
-        self, result: ScoringResult, interval: float | None, judgements: int, error_free: bool
+        self,
+        result: ScoringResult,
+        candidates: Sequence[str],
+        interval: float | None,
+        judgements: int,
+        group: str | None,
+        error_free: bool,
     ) -> ScoringResult:
         """Add what was asked for of intervals and P(no error); `check_options` has seen to it that they are there."""
         fitted = self.reliability
         if interval is not None and fitted is not None and fitted.intervals is not None:
-            result = replace(result, intervals=fitted.intervals(result.scores, interval, judgements))
+            words = [len(candidate.split()) for candidate in candidates]
+            result = replace(result, intervals=fitted.intervals(result.scores, interval, judgements, words, group))
         if error_free and fitted is not None and fitted.error_free is not None:
             result = replace(result, error_free=fitted.error_free(result.scores))
         return result
@@ -350,6 +360,7 @@ class BleurtScorer:
         return_std: bool = False,
         interval: float | None = None,
         judgements: int = 1,
+        group: str | None = None,
         error_free: bool = False,
     ) -> None:
         """Refuse what `compute()` could not do.
@@ -369,9 +380,9 @@ class BleurtScorer:
                 "it: leave the option out, or fit them with `bleurt-repro calibrate --reliability`"
             )
         if interval is not None and fitted and fitted.intervals:
-            fitted.intervals.check(interval, judgements)
-        elif judgements != 1:
-            raise ValueError("judgements says what the interval is of: give interval, too, such as 0.9")
+            fitted.intervals.check(interval, judgements, group)
+        elif judgements != 1 or group is not None:
+            raise ValueError("judgements and group say what the interval is of: give interval, too, such as 0.9")
         if return_std and not self.gives_std:
             raise ValueError(
                 f"checkpoint {self.checkpoint} is one model: return_std takes an ensemble, which "

@@ -105,7 +105,7 @@ def opened(checkpoint: str | Path, **options: Any) -> BleurtScorer:
     return BleurtScorer(str(Path(checkpoint).resolve()), **options)
 
 
-def never_falling(values: Values, weights: Values) -> Values:
+def never_falling(values: Values, weights: NDArray[Any]) -> Values:
     """Fit values that never fall to those given, by isotonic regression."""
     from scipy.optimize import isotonic_regression
 

@@ -13,7 +13,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,12 @@ FEWEST_SHARED = 50
 LEAST_PAIRS = 10
 LEAST_RATINGS = 500
 LEAST_COPIES = 50
-# Ratings in a band of scores, bands at most, and probabilities at which quantiles are kept.
+# Ratings in a band of scores, bands of scores and of lengths at most, ratings of a group that gets a shift and factor of its
+# own, and probabilities at which quantiles are kept.
 BAND = 150
-MOST_BANDS = 20
+MOST_BANDS = 12
+LENGTHS = 6
+LEAST_OF_GROUP = 200
 PLACES = 101
 # Share of the ratings of copies of a reference that are not counted as free of errors.
 MISSED = 0.1
@@ -47,6 +50,7 @@ MISSED = 0.1
 # agree, and least probabilities by which candidates are kept.
 BINS = 10
 COVERAGE = 0.9
+FOLDS = 5
 DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 TEST_SETS = (100, 500, 2000)
 AGREEING = (0.7, 0.8, 0.9, 0.95)
@@ -89,14 +93,20 @@ def measure_reliability(
     files = fingerprint([str(ratings), *map(str, tests)])
     rated = read_rated(ratings, scorer, judgements)
     comparisons = compare_systems(rated, seed)
+    none = comparisons.of(np.array([], int))
     source = {**files[0], "ratings": len(rated.scores)}
     fitted, reasons = fit_reliability(rated, comparisons, content_hash(Path(checkpoint)), source)
     if fitted.preference is fitted.intervals is fitted.error_free is None:
         raise ValueError(f"{ratings}: nothing can be fitted: {'; '.join(reasons.values())}")
     found = {}
     if len(np.unique(rated.groups)) > 1:
-        predicted = predict_left_out(rated, comparisons)
+        predicted = predict_left_out(rated, comparisons, fitted.error_free.rating if fitted.error_free else None)
         found[f"{files[0]['file']}, each group by fits on the others"] = measure(rated, comparisons, predicted)
+    if fitted.intervals is not None:
+        predicted = predict_known_groups(rated, seed)
+        found[f"{files[0]['file']}, each fifth of the segments by fits on the others"] = measure(
+            rated, none, predicted
+        )
     for path, file in zip(tests, files[1:], strict=True):
         other = read_rated(path, scorer, judgements)
         compared = compare_systems(other, seed)
@@ -318,8 +328,7 @@ def fit_intervals(rated: Rated, seed: int = 0) -> RatingIntervals:
     segments = np.unique(rated.segments)
     half = np.isin(rated.segments, generator.permutation(segments)[: len(segments) // 2])
     one, other = rated.of(half), rated.of(~half)
-    bands = int(np.clip(len(one.scores) // BAND, 1, MOST_BANDS))
-    edges = np.unique(np.quantile(one.scores, np.linspace(0, 1, bands + 1)[1:-1]))
+    edges = _edges(one.scores, MOST_BANDS)
     place = np.searchsorted(edges, one.scores)
     counts = np.bincount(place)
     centres = np.bincount(place, one.scores) / counts
@@ -329,18 +338,47 @@ def fit_intervals(rated: Rated, seed: int = 0) -> RatingIntervals:
     noise, variances = (
         _noise(squares, shares, place) if np.ptp(shares) > 0 else (None, np.bincount(place, squares) / counts)
     )
-    factors = 1 - (noise or 0.0) * (1 - 1 / np.where(np.isfinite(other.judgements), other.judgements, 1))
-    deviations = np.sqrt(variances)
-    spread = np.interp(other.scores, centres, deviations) * np.sqrt(factors)
-    residuals = (other.ratings - np.interp(other.scores, centres, means)) / np.maximum(spread, 1e-9)
-    own = np.searchsorted(edges, other.scores)
-    places = np.linspace(0, 1, PLACES)
-    # "weibull" takes the p (n + 1)-th of n residuals, as conformal prediction does
-    quantiles = [np.quantile(residuals[own == band], places, method="weibull") for band in range(len(centres))]
-    return RatingIntervals(
-        *(tuple(_rounded(v)) for v in (centres, means, deviations)),
+    words, factors = _by_length(one.words, squares / (variances[place] * (1 - (noise or 0.0) * shares)))
+    fitted = RatingIntervals(
+        _rounded(centres),
+        _rounded(means),
+        _rounded(np.sqrt(variances)),
         noise,
-        tuple(tuple(_rounded(row)) for row in quantiles),
+        ((0.0,) * 3,) * len(centres),
+        words,
+        factors,
+    )
+    residuals = fitted.residuals(one.ratings, one.scores, one.judgements, one.words)
+    groups = {
+        str(group): _rounded(np.array([own.mean(), own.std()]))
+        for group in np.unique(one.groups)
+        if len(own := residuals[one.groups == group]) >= LEAST_OF_GROUP
+    }
+    residuals = fitted.residuals(other.ratings, other.scores, other.judgements, other.words)
+    shift, factor = np.array([groups.get(group, (0.0, 1.0)) for group in other.groups]).T
+    residuals = (residuals - shift) / factor
+    own = np.searchsorted(edges, other.scores)
+    # "weibull" takes the p (n + 1)-th of n residuals, as conformal prediction does
+    quantiles = tuple(
+        _rounded(np.quantile(residuals[own == band], np.linspace(0, 1, PLACES), method="weibull"))
+        for band in range(len(centres))
+    )
+    return replace(fitted, quantiles=quantiles, groups=groups)
+
+
+def _edges(values: Values, most: int) -> Values:
+    """Cut values into bands of equal size, at least `BAND` in each and at most so many bands; return their inner edges."""
+    bands = int(np.clip(len(values) // BAND, 1, most))
+    return np.unique(np.quantile(values, np.linspace(0, 1, bands + 1)[1:-1]))
+
+
+def _by_length(words: NDArray[np.intp], squares: Values) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return numbers of words and how much larger the deviation is there; its squares are 1 on average."""
+    logs = np.log1p(words)
+    place = np.searchsorted(_edges(logs, LENGTHS), logs)
+    counts = np.bincount(place)
+    return _rounded(np.expm1(np.bincount(place, logs) / counts)), _rounded(
+        np.sqrt(np.bincount(place, squares) / counts)
     )
 
 
@@ -363,33 +401,46 @@ def _noise(squares: Values, shares: Values, place: NDArray[np.intp]) -> tuple[fl
     return round(noise, DECIMALS), variances
 
 
-def _rounded(values: Values) -> list[float]:
-    return np.round(values, DECIMALS).tolist()
+def _rounded(values: Values) -> tuple[float, ...]:
+    return tuple(np.round(values, DECIMALS).tolist())
 
 
-def fit_error_free(rated: Rated) -> ErrorFree:
+def fit_error_free(rated: Rated, rating: float | None = None) -> ErrorFree:
     """Fit P(a rater sees no error) by isotonic regression, on single judgements where their number is known.
 
+    Args:
+        rated: candidates with their ratings.
+        rating: from which on a rating counts as free of errors; by default that of copies of the reference.
+
     Raises:
-        ValueError: if fewer than `LEAST_COPIES` of the candidates are copies of their reference.
+        ValueError: if no rating is given, and fewer than `LEAST_COPIES` of the candidates are copies of their reference.
     """
     single = rated.of(~(rated.judgements > 1))
+    rating = _level_of_copies(single) if rating is None else rating
+    copies = single.ratings[single.copies]
+    missed = float((copies < rating).mean()) if len(copies) else MISSED
+    points, values = monotone(single.scores, (single.ratings >= rating).astype(float))
+    return ErrorFree(points, values, rating, round(missed, DECIMALS))
+
+
+def _level_of_copies(single: Rated) -> float:
     if (count := int(single.copies.sum())) < LEAST_COPIES:
         raise ValueError(
             f"the level of ratings without errors is that of candidates equal to their reference: needed are {LEAST_COPIES} "
             f"with a single judgement, found {count}"
         )
-    rating = float(np.quantile(single.ratings[single.copies], MISSED))
-    points, values = monotone(single.scores, (single.ratings >= rating).astype(float))
-    missed = float((single.ratings[single.copies] < rating).mean())
-    return ErrorFree(points, values, rating, round(missed, DECIMALS))
+    return round(float(np.quantile(single.ratings[single.copies], MISSED)), DECIMALS)
 
 
 # What the fits are worth on ratings that they have not seen.
 
 
 def fit_reliability(
-    rated: Rated, comparisons: Comparisons, content: str = "", source: dict[str, Any] | None = None
+    rated: Rated,
+    comparisons: Comparisons,
+    content: str = "",
+    source: dict[str, Any] | None = None,
+    rating: float | None = None,
 ) -> tuple[Reliability, dict[str, str]]:
     """Fit all that the ratings allow.
 
@@ -398,6 +449,7 @@ def fit_reliability(
         comparisons: of their systems.
         content: hash of the checkpoint's content.
         source: to record with it.
+        rating: as in `fit_error_free`.
 
     Returns:
         the fits, and why each of those that are None could not be made.
@@ -405,7 +457,7 @@ def fit_reliability(
     fits: dict[str, Callable[[], Any]] = {
         "preference": lambda: fit_preference(comparisons),
         "intervals": lambda: fit_intervals(rated),
-        "error_free": lambda: fit_error_free(rated),
+        "error_free": lambda: fit_error_free(rated, rating),
     }
     made: dict[str, Any] = {}
     reasons = {}
@@ -449,11 +501,7 @@ def predict(fitted: Reliability, ratings: Values, rated: Rated, comparisons: Com
     count = len(rated.scores)
     ends, free, faultless = np.full((2, count), np.nan), np.full(count, np.nan), np.full(count, np.nan)
     if fitted.intervals is not None:
-        judgements = np.where(np.isfinite(rated.judgements), rated.judgements, 1).astype(int)
-        judgements = judgements if fitted.intervals.noise is not None else np.ones_like(judgements)
-        for number in np.unique(judgements):
-            own = judgements == number
-            ends[:, own] = np.array(fitted.intervals(rated.scores[own], COVERAGE, int(number))).T
+        ends = predict_intervals(fitted.intervals, rated)
     if fitted.error_free is not None:
         free = np.array(fitted.error_free(rated.scores.tolist()))
         faultless = (rated.ratings >= fitted.error_free.rating).astype(float)
@@ -461,20 +509,60 @@ def predict(fitted: Reliability, ratings: Values, rated: Rated, comparisons: Com
     if fitted.preference is not None and len(preferred):
         preferred = fitted.preference(comparisons.differences, comparisons.errors)
     naive = np.quantile(ratings, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    return Predicted(preferred, *ends, *(np.full(count, end) for end in naive), free, faultless)
+    low, high = ends
+    naive_low, naive_high = (np.full(count, end) for end in naive)
+    return Predicted(preferred, low, high, naive_low, naive_high, free, faultless)
 
 
-def predict_left_out(rated: Rated, comparisons: Comparisons) -> Predicted:
-    """Predict each group by fits on all the others."""
+def predict_intervals(fitted: RatingIntervals, rated: Rated) -> Values:
+    """Return the ends of the interval of each rating, (2, n), by its number of judgements, its length, and its group if known."""
+    ends = np.full((2, len(rated.scores)), np.nan)
+    judgements = np.where(np.isfinite(rated.judgements), rated.judgements, 1).astype(int)
+    judgements = judgements if fitted.noise is not None else np.ones_like(judgements)
+    for group, number in {(str(group), int(n)) for group, n in zip(rated.groups, judgements, strict=True)}:
+        own = (rated.groups == group) & (judgements == number)
+        known = group if group in fitted.groups else None
+        ends[:, own] = np.array(fitted(rated.scores[own], COVERAGE, number, rated.words[own], known)).T
+    return ends
+
+
+def predict_left_out(rated: Rated, comparisons: Comparisons, rating: float | None = None) -> Predicted:
+    """Predict each group by fits on all the others.
+
+    Args:
+        rated, comparisons: what is predicted, and fitted on.
+        rating: as in `fit_error_free`.
+    """
     parts: dict[str, Values] = {}
     for group in np.unique(rated.groups):
         own, compared = rated.groups == group, comparisons.groups == group
-        fitted, _ = fit_reliability(rated.of(~own), comparisons.of(~compared))
+        fitted, _ = fit_reliability(rated.of(~own), comparisons.of(~compared), rating=rating)
         found = predict(fitted, rated.ratings[~own], rated.of(own), comparisons.of(compared))
-        for field in fields(Predicted):
-            chosen = compared if field.name == "preferred" else own
-            parts.setdefault(field.name, np.full(len(chosen), np.nan))[chosen] = getattr(found, field.name)
+        for one in fields(Predicted):
+            chosen = compared if one.name == "preferred" else own
+            parts.setdefault(one.name, np.full(len(chosen), np.nan))[chosen] = getattr(found, one.name)
     return Predicted(**parts)
+
+
+def predict_known_groups(rated: Rated, seed: int = 0) -> Predicted:
+    """Predict the intervals of each fifth of the segments by fits on the others, which know its groups."""
+    none = Comparisons(*(np.array([]) for _ in fields(Comparisons)))
+    segments = np.unique(rated.segments)
+    fold = dict(zip(np.random.default_rng(seed).permutation(segments), itertools.cycle(range(FOLDS)), strict=False))
+    folds = np.array([fold[segment] for segment in rated.segments])
+    parts: dict[str, Values] = {}
+    for number in range(FOLDS):
+        own = folds == number
+        try:
+            intervals = fit_intervals(rated.of(~own), seed)
+        except ValueError:  # too few without them
+            intervals = None
+        fitted = Reliability("", None, intervals, None, {})
+        found = predict(fitted, rated.ratings[~own], rated.of(own), none)
+        for one in fields(Predicted):
+            if one.name != "preferred":
+                parts.setdefault(one.name, np.full(len(own), np.nan))[own] = getattr(found, one.name)
+    return Predicted(preferred=np.array([]), **parts)
 
 
 def measure(rated: Rated, comparisons: Comparisons, predicted: Predicted) -> dict[str, Any]:

@@ -46,6 +46,7 @@ Args:
     interval (float, optional): return "intervals", too, [low, high] for each candidate: between which two values its
         rating lies in this share of cases, such as 0.9.
     judgements (int): the rating of the interval is the mean of so many people's judgements. Default: 1.
+    group (str, optional): of the candidates, such as the language pair "de-en", if the intervals were fitted on it.
     error_free (bool): return "error_free", too: the probability that a rater sees no error in each candidate.
         Default: False.
 
@@ -164,6 +165,7 @@ class BleurtRepro(evaluate.Metric):
         return_std: bool = False,
         interval: float | None = None,
         judgements: int = 1,
+        group: str | None = None,
         error_free: bool = False,
     ) -> dict[str, Any]:
         predictions = check_texts("predictions", predictions)  # here, where they are called so; the scorer trusts it
@@ -180,6 +182,7 @@ class BleurtRepro(evaluate.Metric):
             return_std=return_std,
             interval=interval,
             judgements=judgements,
+            group=group,
             error_free=error_free,
         )
         return {

@@ -54,6 +54,7 @@ def score_files(
     engine: RayEngine | None = None,
     interval: float | None = None,
     judgements: int = 1,
+    group: str | None = None,
     error_free: bool = False,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
@@ -72,14 +73,14 @@ def score_files(
         system: write lines of this name, a tab and the score, as mt-metrics-eval reads them.
         overwrite: replace an output that no run of the library wrote.
         engine: where windows are scored; by default in this process. Ray's workers read the input themselves.
-        interval, judgements, error_free: as in `BleurtScorer.compute`; further columns of a line, separated by tabs, or
+        interval, judgements, group, error_free: as in `BleurtScorer.compute`; further columns of a line, separated by tabs, or
             fields of the object.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line, or the output is an input or holds
             something else.
     """
-    judged = {"interval": interval, "judgements": judgements, "error_free": error_free}
+    judged = {"interval": interval, "judgements": judgements, "group": group, "error_free": error_free}
     if system is not None and (interval is not None or error_free):
         raise ValueError("--system writes the score alone: leave --interval and --error-free out")
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
@@ -97,7 +98,7 @@ def score_files(
 
         # Ray's workers score, on what they have: here the checkpoint is opened for what it says of itself
         scorer = BleurtScorer(**(scorer_options if engine is None else {**scorer_options, "device": "cpu"}))
-        scorer.check_options(aggregate, calibrated, False, interval, judgements, error_free)
+        scorer.check_options(aggregate, calibrated, **judged)
         first, last = shard.bounds(survey.records)
         signature = scorer.scoring_signature(aggregate, calibrated)
         options = {"aggregate": aggregate, "calibrated": calibrated, **judged}
@@ -256,7 +257,7 @@ class _Run:
         rows = [[float(number) for number in line.split()] for line in lines]
         scores = [row.pop(0) for row in rows]
         mean = sum(scores) / len(scores) if scores else None
-        fields = {
+        fields: dict[str, Any] = {
             "scores": scores,
             "mean_score": mean,
             "signature": self.signature,

@@ -269,7 +269,7 @@ def compare(
         resamples=resamples,
         confidence=confidence,
         seed=seed,
-        preferred=None if preference is None else _fitted_on(fitted.source),
+        preferred=None if fitted is None or preference is None else _fitted_on(fitted.source),
     )
 
 

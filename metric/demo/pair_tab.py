@@ -88,7 +88,9 @@ def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str
         effects=attribute(shared, references, candidate, read),
         signature=result.signature,
         warnings=result.warnings,
-        interval=fitted.intervals(result.scores)[0] if fitted and fitted.intervals else None,
+        interval=fitted.intervals(result.scores, words=[len(candidate.split())])[0]
+        if fitted and fitted.intervals
+        else None,
         error_free=fitted.error_free(result.scores)[0] if fitted and fitted.error_free else None,
     )
 

@@ -26,8 +26,16 @@ from bleurt_repro.metric.loading.checksums import content_hash
 from tests.conftest import SPACE, make_tiny_scorer
 
 # Residuals of both bands are even between -2 and 2 deviations, but for a long lower tail in the first.
+# Candidates of 3 words and fewer vary twice as much as those of 8 words and more.
 INTERVALS = RatingIntervals(
-    (-1.0, 1.0), (-0.5, 0.5), (1.0, 0.5), 0.75, ((-6.0, -1.0, 0.0, 1.0, 2.0), (-2.0, -1.0, 0.0, 1.0, 2.0))
+    scores=(-1.0, 1.0),
+    means=(-0.5, 0.5),
+    deviations=(1.0, 0.5),
+    noise=0.75,
+    quantiles=((-6.0, -1.0, 0.0, 1.0, 2.0), (-2.0, -1.0, 0.0, 1.0, 2.0)),
+    words=(3.0, 8.0),
+    factors=(2.0, 1.0),
+    groups={"de-en": (0.5, 2.0)},
 )
 FREE = ErrorFree((-1.0, 0.0, 1.0), (0.1, 0.2, 0.8), 0.6, 0.1)
 PREFERENCE = Preference(2.0, 0.05)
@@ -81,6 +89,14 @@ def test_intervals_by_hand(score, coverage, judgements, expected):
         assert (low, high) == pytest.approx(expected)
 
 
+def test_intervals_of_short_candidates_and_of_groups_by_hand():
+    assert INTERVALS([-1.0], 0.75, words=[1]) == [pytest.approx((-2.5, 3.5))]
+    assert INTERVALS([-1.0], 0.75, words=[5]) == [pytest.approx((-0.5 - 1.5, -0.5 + 3.0))]  # log(6) is half way
+    assert INTERVALS([-1.0], 0.75, group="de-en") == [pytest.approx((-0.5 + 0.5 - 2, -0.5 + 0.5 + 4))]
+    with pytest.raises(ValueError, match=r"fitted on \(de-en\), or be left out, found 'fi-en'"):
+        INTERVALS([-1.0], 0.75, group="fi-en")
+
+
 @given(st.lists(numbers, min_size=1, max_size=5), st.floats(0.5, 0.99), st.floats(0.5, 0.99), st.integers(1, 30))
 def test_intervals_widen_with_coverage_and_shrink_with_judgements(scores, one, other, judgements):
     less, more = sorted((one, other))
@@ -131,7 +147,7 @@ def test_it_is_kept_beside_the_weights_and_changes_neither_score_nor_signature(f
     plain = BleurtScorer(str(folder))
     assert (plain.reliability, plain.signature) == (None, scorer.signature)
     assert result.scores == plain.score(**TEXTS)
-    assert result.intervals == INTERVALS(result.scores, 0.9) and result.error_free == FREE(result.scores)
+    assert result.intervals == INTERVALS(result.scores, 0.9, words=[3, 2]) and result.error_free == FREE(result.scores)
     assert plain.compute(**TEXTS).intervals is None and plain.compute(**TEXTS).error_free is None
 
 
@@ -221,9 +237,14 @@ def test_through_the_module(folder):
 
     module = evaluate.load(str(SPACE), str(folder))
     found = module.compute(
-        predictions=TEXTS["candidates"], references=TEXTS["references"], interval=0.9, judgements=3, error_free=True
+        predictions=TEXTS["candidates"],
+        references=TEXTS["references"],
+        interval=0.9,
+        judgements=3,
+        group="de-en",
+        error_free=True,
     )
-    assert found["intervals"] == [pytest.approx(ends) for ends in INTERVALS(found["scores"], 0.9, 3)]
+    assert found["intervals"] == [pytest.approx(ends) for ends in INTERVALS(found["scores"], 0.9, 3, [3, 2], "de-en")]
     assert found["error_free"] == pytest.approx(FREE(found["scores"]))
 
 
@@ -276,6 +297,6 @@ def test_the_demo_shows_it(folder, systems):
     assert f"probability of <b>{100 * p:.0f} %</b>" in verdict(comparison)
     assert "9 ratings" in verdict_html(comparison)
     pair = score_pair(shared, "the cat sat", "the dog sat")
-    assert pair.interval == INTERVALS([pair.score])[0] and pair.error_free == FREE([pair.score])[0]
+    assert pair.interval == INTERVALS([pair.score], words=[3])[0] and pair.error_free == FREE([pair.score])[0]
     page = pair_html(pair, shared)
     assert "9 of 10 ratings by one person" in page and f"{100 * pair.error_free:.0f} %" in page

@@ -26,6 +26,7 @@ from bleurt_repro.training.reliability import (
     fit_reliability,
     measure,
     predict,
+    predict_known_groups,
     predict_left_out,
 )
 from bleurt_repro.training.results import Result
@@ -133,7 +134,7 @@ def test_without_numbers_of_judgements_intervals_have_no_noise(sample):
 def test_no_error_is_the_level_of_copies(sample):
     fitted = fit_error_free(sample)
     single = sample.of(sample.judgements == 1)
-    assert fitted.rating == pytest.approx(np.quantile(single.ratings[single.copies], 0.1))
+    assert fitted.rating == pytest.approx(np.quantile(single.ratings[single.copies], 0.1), abs=1e-4)
     assert fitted.missed == pytest.approx(0.1, abs=0.02)
     p = np.array(fitted(single.scores.tolist()))
     high = p > np.median(p)
@@ -154,6 +155,18 @@ def test_each_group_is_predicted_by_the_others_alone(sample, comparisons):
     changed = Rated(**{**vars(sample), "ratings": np.where(own, -sample.ratings, sample.ratings)})
     again = predict_left_out(changed, comparisons)
     assert again.high[own] == pytest.approx(predicted.high[own])
+
+
+def test_each_fifth_of_the_segments_is_predicted_by_the_others_alone(sample):
+    predicted = predict_known_groups(sample)
+    assert np.isfinite(predicted.low).all() and np.isnan(predicted.error_free).all()
+    found = measure(sample, Comparisons(*[np.array([])] * 8), predicted)["intervals"]
+    for one in found["by_group"].values():
+        assert one["coverage"] == pytest.approx(COVERAGE, abs=0.02)
+    own = sample.segments == sample.segments[0]
+    changed = Rated(**{**vars(sample), "ratings": np.where(own, 9, sample.ratings)})
+    assert predict_known_groups(changed).high[own] == pytest.approx(predicted.high[own])
+    assert np.isnan(predict_known_groups(sample.of(np.arange(510))).low).all()
 
 
 def test_figures_against_brute_force(sample, comparisons):
@@ -227,7 +240,8 @@ def test_the_command_fits_tests_and_reports(files, capsys):
     result = Result.read("out.json")
     assert result.kind == "reliability" and result.signatures == {"scorer": before}
     assert result.command == " ".join(["bleurt-repro", *words[:-2], "--seed 0 --report OUT"])
-    assert list(result["tests"]) == ["ratings.jsonl, each group by fits on the others", "ratings.jsonl"]
+    others = ("each group by fits on the others", "each fifth of the segments by fits on the others")
+    assert list(result["tests"]) == [*(f"ratings.jsonl, {name}" for name in others), "ratings.jsonl"]
     assert (files / "out.md").read_text() == draw_reliability(result)
     found = result["tests"]["ratings.jsonl"]
     assert found["intervals"]["coverage"] == pytest.approx(COVERAGE, abs=0.05)
