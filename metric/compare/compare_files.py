@@ -74,8 +74,8 @@ def compare_files(
         aggregate=aggregate,
     )
     with written_together([place for place, _ in places]) as unfinished:
-        for path, (_, form) in zip(unfinished, places, strict=True):
-            write_comparison(comparison, path, form)
+        for place, (_, form) in zip(unfinished, places, strict=True):
+            write_comparison(comparison, place, form)
     return comparison
 
 

@@ -43,7 +43,7 @@ def comparison_csv(comparison: Comparison) -> str:
     header = ["segment", "spread", *(f"score of {name}" for name in names), *(f"sentBLEU of {name}" for name in names)]
     header += ["reference", *(f"reference {i}" for i in range(2, several + 1)), *names, "source"]
     header += [" - ".join(names)] if len(names) == 2 else []
-    last = [comparison.signatures["BLEURT"]]
+    last: list[object] = [comparison.signatures["BLEURT"]]
     if len(names) == 2 and comparison.preferred is not None:
         header.append(f"P(people prefer {names[0]})")
         last.insert(0, comparison.tests[0].preferred)
