@@ -96,7 +96,8 @@ for seed in $SEEDS; do
 done
 [ -d "$base/bleurt-repro-base" ] || bleurt-repro average $(for seed in $SEEDS; do echo "$base/bleurt-repro-base-$seed"; done) \
     --dtype float8 --output "$base/bleurt-repro-base"
-bleurt-repro calibrate "$base/bleurt-repro-base" --ratings "$validation"
+bleurt-repro calibrate "$base/bleurt-repro-base" --ratings "$validation" --reliability "$base/held_out.jsonl" \
+    --test "$validation" --judgements 15 --report "$base/reliability.json"
 
 # 4. Sanity checks, one-word changes, agreement with ratings of references that it was not trained on, data-to-text
 judged="--checkpoint $base/bleurt-repro-base --baselines chrf++ bertscore@9:$ENCODER"

@@ -209,7 +209,8 @@ round fourth 61 "$ship/third" 7e-5 6000 8000 3000 --number 34000 --identical 120
 round fifth 71 "$ship/fourth" 7e-5 5000 5000 2000 --number 10000 --identical 600 --empty 300 --near 4 --identical-contrasts 4500
 [ -d "$ship/bleurt-repro-mini" ] || bleurt-repro average "$ship/run-71" "$ship/run-72" --dtype float16 \
     --output "$ship/bleurt-repro-mini"
-bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation"
+bleurt-repro calibrate "$ship/bleurt-repro-mini" --ratings "$validation" --reliability "$ship/held_out.jsonl" \
+    --test "$validation" --judgements 15 --report "$ship/reliability.json"
 
 # 8. Sanity checks, agreement with ratings of references that it was not trained on, and data-to-text
 bleurt-repro experiment sanity --checkpoint "$ship/bleurt-repro-mini" --baselines sentbleu --baselines chrf++ \
