@@ -165,7 +165,7 @@ def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_p
         warnings.simplefilter("error")
         whole = score("whole.txt").read_bytes()
     code = (
-        "import sys, time; from bleurt_repro.metric.bulk import resumable_output, score_files as s; s.WINDOWS['cpu'] = 8\n"
+        "import sys, time; from bleurt_repro.metric.bulk import resumable_output, scoring as s; s.WINDOWS['cpu'] = 8\n"
         "add = resumable_output.PartialOutput.add\n"
         "resumable_output.PartialOutput.add = lambda self, *a, **b: (add(self, *a, **b), time.sleep(0.3))\n"
         "s.score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
