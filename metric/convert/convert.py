@@ -23,7 +23,7 @@ from bleurt_repro.metric.convert.architecture import GELUS
 from bleurt_repro.metric.convert.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.convert.official_checkpoint import SETTINGS, load_official
 from bleurt_repro.metric.files.records import numbered_lines, open_input, parse_json
-from bleurt_repro.metric.files.writing import naming_what_fails, put, unfinished_folder
+from bleurt_repro.metric.files.writing import naming_what_fails, put, remove_leftovers, unfinished_folder
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.checksums import write_checksums
 from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
@@ -140,6 +140,7 @@ def convert(
     if gelu not in ("auto", *GELUS):
         raise ValueError(f"gelu must be auto, {' or '.join(GELUS)}, found {gelu!r}")
     target = Path(destination).expanduser().absolute()
+    remove_leftovers(target)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise ValueError(f"{destination} exists already: name another destination or remove it")
     beside = next(folder for folder in target.parents if folder.is_dir())

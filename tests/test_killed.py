@@ -1,0 +1,79 @@
+"""Commands that write are killed before each of their file operations: what is there is old or new, whole, and is cleaned up."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from bleurt_repro.metric.files.writing import written_together
+from tests.jobs_that_write import JOBS, LONG, Given
+from tests.killed import Job, kill_at_every_operation, kill_command, listing
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of itself")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in JOBS]
+)
+def test_outputs_are_old_or_new_and_the_next_run_leaves_nothing(name, tmp_path):
+    for folder in ("given", "place"):
+        (tmp_path / folder).mkdir()
+    job = JOBS[name](Given(tmp_path / "given"))
+    count = kill_command(job, tmp_path / "place")
+    assert count.old > 3 and count.new > 0, count
+
+
+def test_a_mixture_is_seen(tmp_path):
+    """The test's own test: a command that writes its two files one after the other."""
+    words = "data roles --pairs 8 --output OUT/{}.jsonl --seed {}"
+
+    class OneByOne(Job):
+        def run(self, words, folder):
+            for name in "ab":
+                super().run([word.format(name, words[-1]) for word in words[:-1]], folder)
+
+    job = OneByOne([*words.split(), "1"], [*words.split(), "2"])
+    with pytest.raises(AssertionError, match=r"neither old nor new at operation .*'a.jsonl': 'new', 'b.jsonl': 'old'"):
+        kill_command(job, tmp_path)
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("there", ["ab", "a", "b", ""])
+def test_files_take_their_places_together(tmp_path, monkeypatch, links, there):
+    if not links:
+        monkeypatch.delattr(os, "symlink")
+        monkeypatch.setattr(os, "symlink", refuse, raising=False)
+    (tmp_path / "other").mkdir()
+    paths = [tmp_path / "a", tmp_path / "other" / "b"]
+
+    def write(text):
+        with written_together(paths) as unfinished:
+            for path in unfinished:
+                path.write_text(text)
+
+    def start():
+        for path in paths:
+            path.unlink(missing_ok=True)
+            if path.name in there:
+                path.write_text("old")
+
+    def found():
+        return [path.read_text() if path.exists() else None for path in paths]
+
+    start()
+    old, seen = found(), []
+    for _ in kill_at_every_operation(lambda: write("new")):
+        seen.append(found())
+        write("next")
+        assert found() == ["next", "next"] and listing(tmp_path) == {"a", "other", "other/b"}
+        start()
+    assert seen[0] == old and (["new", "new"] in seen)
+    whole = [old, ["new", "new"]]
+    assert (
+        all(state in whole for state in seen) if links else all(state in whole or state[1] is None for state in seen)
+    )
+
+
+def refuse(*_, **__):
+    raise OSError(1, "no links here")
