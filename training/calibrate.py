@@ -46,16 +46,12 @@ def fit(scores: np.ndarray, ratings: np.ndarray, source: dict[str, Any]) -> Cali
             f"{len(ratings)}, {len(np.unique(ratings))} and {len(np.unique(scores))} different"
         )
     percentiles = 100 * (rankdata(ratings) - 0.5) / len(ratings)
-    return Calibration(*monotone(scores, percentiles), source)
-
-
-def monotone(scores: Values, values: Values) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Fit by isotonic regression the mean value at each score; return points of the map, one a hundredth of the scores."""
     different, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    fitted = never_falling(np.bincount(place, values) / counts, counts)
+    fitted = never_falling(np.bincount(place, percentiles) / counts, counts)
+    # One of a hundred scores each, and the means of what was fitted between them.
     points = np.unique(np.round(np.quantile(different, np.linspace(0, 1, POINTS)), DECIMALS))
-    means = np.maximum.accumulate(np.round(np.interp(points, different, fitted), DECIMALS))
-    return tuple(points.tolist()), tuple(means.tolist())
+    values = np.maximum.accumulate(np.round(np.interp(points, different, fitted), DECIMALS))
+    return Calibration(tuple(points.tolist()), tuple(values.tolist()), source)
 
 
 def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bleurt_repro.metric.calibration import FEWEST_SEGMENTS, ErrorFree, Preference, RatingIntervals, Reliability
 from bleurt_repro.metric.statistics import RESAMPLES
-from bleurt_repro.training.calibrate import DECIMALS, Values, monotone, never_falling, opened
+from bleurt_repro.training.calibrate import DECIMALS, Values, never_falling, opened
 
 if TYPE_CHECKING:
     from bleurt_repro.metric.scorer import BleurtScorer
@@ -37,10 +37,11 @@ FEWEST_SHARED = 50
 LEAST_PAIRS = 10
 LEAST_RATINGS = 500
 LEAST_COPIES = 50
-# Ratings in a band of scores, bands of scores and of lengths at most, ratings of a group that gets a shift and factor of its
-# own, and probabilities at which quantiles are kept.
+# Ratings in a band of scores; bands of scores at most, for intervals and for P(no error), and of lengths; ratings of a group
+# that gets a shift and a factor of its own; probabilities at which quantiles are kept.
 BAND = 150
 MOST_BANDS = 12
+MOST_STEPS = 100
 LENGTHS = 6
 LEAST_OF_GROUP = 200
 PLACES = 101
@@ -110,7 +111,7 @@ def measure_reliability(
     for path, file in zip(tests, files[1:], strict=True):
         other = read_rated(path, scorer, judgements)
         compared = compare_systems(other, seed)
-        found[file["file"]] = measure(other, compared, predict(fitted, rated.ratings, other, compared))
+        found[file["file"]] = measure(other, compared, predict(fitted, other.ratings, other, compared))
     fitted.write(Path(checkpoint))
     options = [f"--test {' '.join(file['file'] for file in files[1:])}"] if tests else []
     options += [f"--judgements {judgements}"] if judgements else []
@@ -419,8 +420,12 @@ def fit_error_free(rated: Rated, rating: float | None = None) -> ErrorFree:
     rating = _level_of_copies(single) if rating is None else rating
     copies = single.ratings[single.copies]
     missed = float((copies < rating).mean()) if len(copies) else MISSED
-    points, values = monotone(single.scores, (single.ratings >= rating).astype(float))
-    return ErrorFree(points, values, rating, round(missed, DECIMALS))
+    place = np.searchsorted(_edges(single.scores, MOST_STEPS), single.scores)
+    counts = np.bincount(place)
+    shares = never_falling(np.bincount(place, single.ratings >= rating) / counts, counts)
+    return ErrorFree(
+        _rounded(np.bincount(place, single.scores) / counts), _rounded(shares), rating, round(missed, DECIMALS)
+    )
 
 
 def _level_of_copies(single: Rated) -> float:
@@ -476,7 +481,7 @@ class Predicted:
     Attributes:
         preferred: P(raters prefer the first system) of each comparison.
         low, high: ends of the interval of each rating.
-        naive_low, naive_high: quantiles of all ratings that were fitted on.
+        naive_low, naive_high: quantiles of all ratings.
         error_free: P(a rater sees no error) of each candidate.
         faultless: whether the rating is one of candidates without errors, as the fit has it.
     """
@@ -495,7 +500,8 @@ def predict(fitted: Reliability, ratings: Values, rated: Rated, comparisons: Com
 
     Args:
         fitted: what is applied.
-        ratings: that it was fitted on.
+        ratings: those that it was fitted on or, where these are of another kind, those that it is tested on; of their
+            quantiles.
         rated, comparisons: what it is applied to.
     """
     count = len(rated.scores)
@@ -577,8 +583,7 @@ def measure(rated: Rated, comparisons: Comparisons, predicted: Predicted) -> dic
     if (known := np.isfinite(predicted.low)).any():
         ends = (predicted.low, predicted.high, predicted.naive_low, predicted.naive_high)
         figures["intervals"] = _interval_figures(rated.of(known), *(end[known] for end in ends))
-    if (known := np.isfinite(predicted.error_free)).any():
-        single = known & ~(rated.judgements > 1)
+    if (single := np.isfinite(predicted.error_free) & ~(rated.judgements > 1)).any():
         p, outcomes = predicted.error_free[single], predicted.faultless[single]
         figures["error_free"] = {
             **_probability_figures(p, outcomes, np.ones(len(p))),
@@ -855,7 +860,7 @@ def _draw_intervals(found: Mapping[str, Any]) -> list[str]:
         for name, one in named.items()
     ]
     return [
-        f"**Intervals** of {_percent(found['wanted'])} %; naive: quantiles of all ratings that were fitted on",
+        f"**Intervals** of {_percent(found['wanted'])} %; naive: quantiles of all ratings",
         markdown_table(header, rows),
     ]
 

@@ -194,6 +194,8 @@ def test_figures_against_brute_force(sample, comparisons):
     right = sample.ratings[single] >= np.median(sample.ratings[single])
     assert found["error_free"]["n"] == single.sum() == len(right)
     assert found["error_free"]["kept"][0]["share"] == 1.0
+    many = Rated(**{**vars(sample), "judgements": np.full(len(sample.scores), 15.0)})
+    assert "error_free" not in measure(many, comparisons, predicted)
 
 
 @pytest.fixture
