@@ -13,6 +13,8 @@ import logging
 import os
 import signal
 import threading
+import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -78,13 +80,14 @@ class RayEngine:
             arguments: of the class.
 
         Raises:
-            ValueError: if the cluster cannot be reached, is too small, or a piece ended its worker again and again.
+            ValueError: if the cluster cannot be reached or has nothing to compute on, or a piece ended its worker again and
+                again.
             Exception: what a worker raised.
         """
         if not pieces:
             return
         import ray.data
-        from ray.exceptions import RayError, RayTaskError
+        from ray.exceptions import RayError
 
         with self._running():
             gpus, workers = self._sizes(device, len(pieces))
@@ -100,14 +103,14 @@ class RayEngine:
             )
             context = results.context
             context.enable_progress_bars = context.print_on_execution_start = False  # the caller shows its own
-            context.raise_original_map_exception = True
             context.execution_options.preserve_order = True
             try:
                 with _no_logs():
                     for row in results.iter_rows():
-                        yield row["result"]
-            except RayTaskError as error:
-                raise error.cause from None
+                        outcome: _Outcome = row["outcome"]
+                        if outcome.error is not None:
+                            raise outcome.error from RuntimeError(outcome.traceback)
+                        yield outcome.result
             except RayError as error:
                 raise ValueError(f"Ray could not finish the work: {' '.join(str(error).split())[:500]}") from error
 
@@ -120,6 +123,7 @@ class RayEngine:
             yield
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report its use to Ray's makers
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what concerns the work is raised
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         with _sigterm_kept():
             if self.address is None:
@@ -128,7 +132,8 @@ class RayEngine:
                 quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
                 quiet |= {"num_cpus": self.workers or cores, "object_store_memory": OBJECT_STORE}
             try:
-                ray.init(address=self.address or "local", **quiet)
+                with _no_start_messages():
+                    ray.init(address=self.address or "local", **quiet)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise ValueError(f"no Ray at {self.address or 'this machine'}: {error}") from error
         try:
@@ -141,19 +146,33 @@ class RayEngine:
         import ray
 
         found = ray.cluster_resources()
-        gpus = int(found.get("GPU", 0)) if device is None or device.startswith("cuda") else 0
-        if device is not None and device.startswith("cuda") and not gpus:
-            raise ValueError(f"device {device}: Ray finds no GPU; leave the device out, or give cpu")
-        kind, there = ("GPUs", gpus) if gpus else ("cores", int(found.get("CPU", 0)))
-        if (self.workers or 1) > there:
+        cuda = device is not None and device.startswith("cuda")
+        gpus = int(found.get("GPU", 0)) if cuda or device is None else 0
+        kind, there = ("GPUs", gpus) if gpus or cuda else ("cores", int(found.get("CPU", 0)))
+        workers = self.workers or there
+        if not workers:
             raise ValueError(
-                f"{self.workers or 1} workers need as many {kind}, Ray has {there}: give --workers {there}"
+                f"Ray has no {kind}: give --workers to wait for a cluster that grows, or another --device"
             )
-        return gpus > 0, min(self.workers or there, pieces)
+        workers = min(workers, pieces)
+        if workers > there:
+            warnings.warn(
+                f"Ray has {there} {kind} for {workers} workers: the others start when it has more", stacklevel=2
+            )
+        return kind == "GPUs", workers
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a piece came to: its result, or the error and where it was raised."""
+
+    result: Any
+    error: Exception | None = None
+    traceback: str = ""
 
 
 class _Worker:
-    """Makes the caller's class at the first piece, so that what fails there arrives as the error that it is."""
+    """Makes the caller's class at the first piece; an error becomes a result, since Ray would rewrite its message."""
 
     def __init__(self, worker: type, arguments: dict[str, Any], folder: str) -> None:
         with contextlib.suppress(OSError):  # another machine may not have it, and paths from the root do not need it
@@ -163,9 +182,13 @@ class _Worker:
 
     def __call__(self, piece: dict[str, int]) -> dict[str, Any]:
         """Do one piece."""
-        if self._made is None:
-            self._made = self._worker(**self._arguments)
-        return {"result": self._made(piece["first"], piece["last"])}
+        try:
+            if self._made is None:
+                self._made = self._worker(**self._arguments)
+            outcome = _Outcome(self._made(piece["first"], piece["last"]))
+        except Exception as error:
+            outcome = _Outcome(None, error, traceback.format_exc())
+        return {"outcome": outcome}
 
 
 class Ahead(Generic[Item]):
@@ -203,6 +226,19 @@ def _sigterm_kept() -> Iterator[None]:
     finally:
         if main:
             signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _no_start_messages() -> Iterator[None]:
+    """Hide what Ray's C++ part writes to standard error while it starts; what fails is raised."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextlib.contextmanager
