@@ -29,7 +29,7 @@ with open(os.environ["COMMANDS"], "a") as file:
 if os.environ.get("FAILS", "nothing") in " ".join(words):
     sys.exit("out of memory")
 for option, written in zip(words, words[1:]):
-    if option in ("--output", "--output_dir", "--scores", "--held-out"):
+    if option in ("--output", "--output-dir", "--scores", "--held-out"):
         path = pathlib.Path(written)
         if path.suffix in (".jsonl", ".txt"):
             path.write_text("")
@@ -117,7 +117,7 @@ def test_a_failed_step_stops_the_script_which_then_resumes(run):
     assert "fine-tuning failed, see" in done.stderr and "pretrained-2.log" in done.stderr
     assert not [command for command in commands if "agreement" in command]
     _, rest = run()
-    tuned = [command[command.index("--output_dir") + 1].rsplit("/", 1)[1] for command in rest if "finetune" in command]
+    tuned = [command[command.index("--output-dir") + 1].rsplit("/", 1)[1] for command in rest if "finetune" in command]
     assert [name for name in tuned if name.startswith(("bare", "pretrained"))] in (
         ["pretrained-2", "bare-3", "pretrained-3"],
         ["pretrained-2", "pretrained-3", "bare-3"],
@@ -130,7 +130,7 @@ def test_it_says_what_must_be_given(run):
 
 
 def fields(*kinds):
-    return {item.name for kind in kinds for item in dataclasses.fields(kind)} | {"config"}
+    return {item.name.replace("_", "-") for kind in kinds for item in dataclasses.fields(kind)} | {"config"}
 
 
 def options_of_classes():
@@ -158,7 +158,7 @@ def known_options(command, classes):
     """The options a command of the script has, without the dashes in front."""
     for name, options in classes.items():
         if name in command[:5]:
-            return options | ({"nproc_per_node"} if command[0] == "torchrun" else set())
+            return options | ({"nproc-per-node"} if command[0] == "torchrun" else set())
     if command[0] == "python":
         main = runpy.run_path(command[1])["main"]
         return {name.replace("_", "-") for name in inspect.signature(main).parameters}
