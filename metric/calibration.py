@@ -141,9 +141,9 @@ class Preference:
 class RatingIntervals:
     """Between which two values a candidate's rating lies, given its score: split conformal, in bands of scores.
 
-    Residuals of ratings are divided by their deviation, and their quantiles are taken on ratings that neither means nor
-    deviations were fitted on (Lei et al., 2018, section 5.2, https://doi.org/10.1080/01621459.2017.1307116), in each band of
-    scores. Of the intervals that hold the wanted share, the shortest is taken: ratings are skewed.
+    Residuals of ratings are divided by their deviation, as means and deviations fitted on other ratings predict it (Lei et al.,
+    2018, section 5.2, https://doi.org/10.1080/01621459.2017.1307116), and their quantiles are taken in each band of scores. Of
+    the intervals that hold the wanted share, the shortest is taken: ratings are skewed.
 
     A rating differs from what the score predicts for two reasons: the metric is wrong, and raters differ. The rating that is
     the mean of n judgements varies around its prediction with deviation**2 * (1 - noise + noise / n).
@@ -251,13 +251,6 @@ class RatingIntervals:
         if words is not None:
             spread = spread * np.interp(np.log1p(words), np.log1p(self.words), self.factors)
         return np.interp(scores, self.scores, self.means), spread
-
-    def residuals(self, ratings: Any, scores: Any, judgements: Any, words: Any) -> Any:
-        """Return how many deviations ratings lie above their means, (n,); unknown numbers of judgements are taken for 1."""
-        import numpy as np
-
-        centre, spread = self.prediction(scores, np.where(np.isfinite(judgements), judgements, 1), words)
-        return (ratings - centre) / np.maximum(spread, 1e-9)
 
 
 def _rising(values: Sequence[float]) -> bool:

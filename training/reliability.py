@@ -43,8 +43,8 @@ BAND = 150
 MOST_BANDS = 12
 MOST_STEPS = 100
 LENGTHS = 6
-LEAST_OF_GROUP = 200
-PLACES = 101
+LEAST_OF_GROUP = 100
+PLACES = 201
 # Share of the ratings of copies of a reference that are not counted as free of errors.
 MISSED = 0.1
 # What is reported: bins of probabilities, coverage of intervals, differences of systems, sizes of test sets, shares that
@@ -316,7 +316,10 @@ def fit_preference(comparisons: Comparisons) -> Preference:
 
 
 def fit_intervals(rated: Rated, seed: int = 0) -> RatingIntervals:
-    """Fit means and deviations of ratings on half of the segments, and the quantiles of their residuals on the other half.
+    """Fit means and deviations of ratings, and the quantiles of residuals.
+
+    Each half of the segments has its residuals from means and deviations of the other half (cross-conformal prediction: Vovk,
+    2015, https://doi.org/10.1007/s10472-013-9368-4); those that are kept are fitted on all.
 
     Raises:
         ValueError: if there are fewer than `LEAST_RATINGS` ratings, or they do not vary.
@@ -325,46 +328,59 @@ def fit_intervals(rated: Rated, seed: int = 0) -> RatingIntervals:
         raise ValueError(
             f"intervals need {LEAST_RATINGS} ratings that vary, of scores that vary; found {count} ratings"
         )
-    generator = np.random.default_rng(seed)
     segments = np.unique(rated.segments)
-    half = np.isin(rated.segments, generator.permutation(segments)[: len(segments) // 2])
-    one, other = rated.of(half), rated.of(~half)
-    edges = _edges(one.scores, MOST_BANDS)
-    place = np.searchsorted(edges, one.scores)
-    counts = np.bincount(place)
-    centres = np.bincount(place, one.scores) / counts
-    means = never_falling(np.bincount(place, one.ratings) / counts, counts)
-    squares = (one.ratings - np.interp(one.scores, centres, means)) ** 2
-    shares = 1 - 1 / np.where(np.isfinite(one.judgements), one.judgements, 1)
+    half = np.isin(rated.segments, np.random.default_rng(seed).permutation(segments)[: len(segments) // 2])
+    edges = _edges(rated.scores, MOST_BANDS)
+    residuals = np.empty(len(rated.scores))
+    for own in (half, ~half):
+        residuals[own] = _residuals(_means_and_deviations(rated.of(~own), edges), rated.of(own))
+    place = np.searchsorted(edges, rated.scores)
+    # "weibull" takes the p (n + 1)-th of n residuals, as conformal prediction does
+    quantiles = tuple(
+        _rounded(np.quantile(residuals[place == band], np.linspace(0, 1, PLACES), method="weibull"))
+        for band in range(len(edges) + 1)
+    )
+    return replace(_means_and_deviations(rated, edges), quantiles=quantiles)
+
+
+def _means_and_deviations(rated: Rated, edges: Values) -> RatingIntervals:
+    """Fit all of the intervals but the quantiles.
+
+    Args:
+        rated: candidates with scores and ratings.
+        edges: of the bands of scores.
+    """
+    place = np.searchsorted(edges, rated.scores)
+    counts = np.bincount(place, minlength=len(edges) + 1)
+    if not counts.all():
+        raise ValueError("intervals need ratings in each band of scores")
+    centres = np.bincount(place, rated.scores) / counts
+    means = never_falling(np.bincount(place, rated.ratings) / counts, counts)
+    squares = (rated.ratings - np.interp(rated.scores, centres, means)) ** 2
+    shares = 1 - 1 / np.where(np.isfinite(rated.judgements), rated.judgements, 1)
     noise, variances = (
         _noise(squares, shares, place) if np.ptp(shares) > 0 else (None, np.bincount(place, squares) / counts)
     )
-    words, factors = _by_length(one.words, squares / (variances[place] * (1 - (noise or 0.0) * shares)))
+    words, factors = _by_length(rated.words, squares / (variances[place] * (1 - (noise or 0.0) * shares)))
+    none = ((0.0,) * 3,) * len(centres)
     fitted = RatingIntervals(
-        _rounded(centres),
-        _rounded(means),
-        _rounded(np.sqrt(variances)),
-        noise,
-        ((0.0,) * 3,) * len(centres),
-        words,
-        factors,
+        _rounded(centres), _rounded(means), _rounded(np.sqrt(variances)), noise, none, words, factors
     )
-    residuals = fitted.residuals(one.ratings, one.scores, one.judgements, one.words)
+    residuals = _residuals(fitted, rated)
     groups = {
         str(group): _rounded(np.array([own.mean(), own.std()]))
-        for group in np.unique(one.groups)
-        if len(own := residuals[one.groups == group]) >= LEAST_OF_GROUP
+        for group in np.unique(rated.groups)
+        if len(own := residuals[rated.groups == group]) >= LEAST_OF_GROUP
     }
-    residuals = fitted.residuals(other.ratings, other.scores, other.judgements, other.words)
-    shift, factor = np.array([groups.get(group, (0.0, 1.0)) for group in other.groups]).T
-    residuals = (residuals - shift) / factor
-    own = np.searchsorted(edges, other.scores)
-    # "weibull" takes the p (n + 1)-th of n residuals, as conformal prediction does
-    quantiles = tuple(
-        _rounded(np.quantile(residuals[own == band], np.linspace(0, 1, PLACES), method="weibull"))
-        for band in range(len(centres))
-    )
-    return replace(fitted, quantiles=quantiles, groups=groups)
+    return replace(fitted, groups=groups)
+
+
+def _residuals(fitted: RatingIntervals, rated: Rated) -> Values:
+    """Return how many deviations ratings lie above what is predicted for their group, (n,)."""
+    judgements = np.where(np.isfinite(rated.judgements), rated.judgements, 1)
+    centre, spread = fitted.prediction(rated.scores, judgements, rated.words)
+    shift, factor = np.array([fitted.groups.get(group, (0.0, 1.0)) for group in rated.groups]).T
+    return ((rated.ratings - centre) / np.maximum(spread, 1e-9) - shift) / np.maximum(factor, 1e-9)
 
 
 def _edges(values: Values, most: int) -> Values:
