@@ -162,7 +162,7 @@ def lm_eval(tmp_path, monkeypatch):
     rows = [{"document": f"Text {i}.", "summary": reference} for i, reference in enumerate(REFERENCES)]
     (tmp_path / "my_summaries.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
-    def run(**replaced: str) -> dict[str, float]:
+    def run(name: str = "my_summaries", **replaced: str) -> dict[str, float]:
         task = tmp_path / "my_summaries.yaml"
         text = task.read_text()
         for old, new in replaced.items():
@@ -170,8 +170,8 @@ def lm_eval(tmp_path, monkeypatch):
             text = text.replace(old, new)
         task.write_text(text)
         manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
-        found = library.simple_evaluate(Candidates(), tasks=["my_summaries"], task_manager=manager, log_samples=False)
-        return found["results"]["my_summaries"]
+        found = library.simple_evaluate(Candidates(), tasks=[name], task_manager=manager, log_samples=False)
+        return found["results"][name]
 
     return run
 
@@ -192,6 +192,13 @@ def test_a_task_of_lm_eval_with_a_standard_error(lm_eval, expected):
     )
     assert found["bleurt,none"] == pytest.approx(statistics.mean(expected), abs=1e-5)
     assert found["bleurt_stderr,none"] == pytest.approx(statistics.stdev(expected) / 2, abs=1e-5)
+
+
+def test_a_task_of_lm_eval_that_names_the_metric(lm_eval, expected):
+    register()
+    found = lm_eval("with_hf_evaluate")
+    assert found["mean_score,none"] == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    assert found["signature,none"] == BleurtScorer().signature
 
 
 # What tasks of lm-eval, such as meqsum, do.
