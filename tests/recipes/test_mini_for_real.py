@@ -1,0 +1,173 @@
+"""The script from text to the embedded checkpoint, every command run for real: tiny models, made-up text, two steps each."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from bleurt_repro import BleurtScorer
+from bleurt_repro.training.results import Result
+from tests.conftest import ROOT, make_tiny_tokenizer
+from tests.forked_commands import commands_in
+from tests.tiny_teachers import SENTENCES
+
+pytestmark = pytest.mark.skipif(shutil.which("sh") is None, reason="the recipe is a shell script")
+
+# Each word with two translations of it; "big" and "large" have one in common, and so sentences with one meaning.
+WORDS = {
+    "the": ("le", "der"), "big": ("grand", "gross"), "large": ("grand", "gross"), "small": ("petit", "klein"),
+    "cat": ("chat", "Katze"), "dog": ("chien", "Hund"), "sees": ("voit", "sieht"), "likes": ("aime", "mag"),
+    "red": ("rouge", "rot"), "bread": ("pain", "Brot"), "Tom": ("Tom", "Tom"), "Anna": ("Anna", "Anna"),
+}  # fmt: skip
+PEOPLE, VERBS, SIZES, THINGS = ("Tom", "Anna"), ("sees", "likes"), ("big", "large", "small"), ("cat", "dog", "bread")
+STEPS = {"max_steps": 2, "save_steps": 2, "logging_steps": 1, "disable_tqdm": True}
+CONFIGURATIONS = {
+    "TEACHER_MASKED_LM": {**STEPS, "held_out_texts": 2, "max_length": 48, "max_texts": 100},
+    "TEACHER_TRANSLATOR": {
+        **STEPS, "vocabulary_size": 330, "width": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1,
+        "batch_tokens": 256, "max_length": 32,
+    },
+    "TEACHER_ENTAILMENT": {**STEPS, "held_out_pairs": 6, "max_length": 48},
+    "PRETRAIN": {**STEPS, "eval_steps": 2, "global_batch_size": 8, "validation_segments": 1},
+    "FINETUNE": {**STEPS, "eval_steps": 2, "per_device_train_batch_size": 16, "learning_rate": 1e-3},
+    "RECIPE": {"device": "cpu", "beam_size": 1, "max_masks": 2, "unit_segments": 2, "segments_per_part": 2},
+}  # fmt: skip
+
+
+def write_lines(path: Path, lines) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode())) if path.suffix == ".gz" else path.write_text(text)
+
+
+def parallel_lines(place: int):
+    """Every sentence of these words, and its translation into the first or second language."""
+    for number, words in enumerate(itertools.product(PEOPLE, VERBS, ["the"], SIZES, THINGS)):
+        source = ("tatoeba", "python-docs", "multi30k")[number % 3]
+        split = "test" if number % 12 == 5 else "train"
+        yield "\t".join([source, split, " ".join(words) + ".", " ".join(WORDS[word][place] for word in words) + "."])
+
+
+def entailment_lines():
+    sources = [
+        "mnli-dev(m+mm)", "snli-dev", "cad-snli", "breaking-nli", "sick(train+?)", "sick2014", "joci-train",
+        "anli-r1-dev(NC)", "anli-r2-dev(NC)", "anli-r3-dev(NC)",
+    ]  # fmt: skip
+    for source, number in itertools.product(sources, range(6)):
+        for label, word in (("entailment", "an animal"), ("neutral", "a red cat"), ("contradiction", "no cat")):
+            split = "test" if source == "breaking-nli" else "train"
+            yield "\t".join([source, split, label, f"The cat number {number} of {source} sat.", f"There is {word}."])
+
+
+def rating_lines():
+    """Ratings of 2015 to 2018: six systems, of which the first leave out fewer words."""
+    draw = random.Random(0)
+    for year, lp, segment in itertools.product(range(2015, 2019), ("cs-en", "de-en"), range(35)):
+        words = ["In", str(year), draw.choice(PEOPLE), draw.choice(VERBS), str(segment), draw.choice(THINGS), lp]
+        for system in range(6):
+            kept = [word for word in words if draw.random() > system / 8]
+            yield json.dumps(
+                {
+                    "year": year,
+                    "lp": lp,
+                    "segment_id": segment,
+                    "system": "abcdef"[system],
+                    "source": f"Satz {segment} von {year}, {lp}",
+                    "reference": " ".join(words) + ".",
+                    "candidate": " ".join(kept) + ".",
+                    "score": 0.5 - system / 4 + draw.random() / 10,
+                    "raw_score": 90.0 - 12 * system,
+                    "n_annotations": 2,
+                }
+            )
+
+
+def webnlg_lines():
+    for number, team in itertools.product(range(8), ("adapt", "baseline", "melbourne")):
+        words = ["the", "cat", "sat", "on", "mat", str(number)]
+        length = 2 + len(team) // 2
+        yield json.dumps(
+            {
+                "input_id": number + 1,
+                "mr": f"{number} | is | x",
+                "team": team,
+                "candidate": " ".join(words[:length]),
+                "references_eval": [" ".join(words)],
+                "fluency": 1 + length / 4 + number / 100,
+                "grammar": 1 + length / 4,
+                "semantics": 3 - length / 4 + number / 50,
+            }
+        )
+
+
+def make_data(folder: Path) -> Path:
+    for name in ("wmt", "webnlg"):
+        (folder / name).mkdir(parents=True)
+    write_lines(folder / "wiki.tsv.gz", (f"{i}\tTitle {i}\t{text}" for i, text in enumerate(SENTENCES)))
+    write_lines(folder / "en-fr.tsv.gz", parallel_lines(0))
+    write_lines(folder / "en-de.tsv.gz", parallel_lines(1))
+    write_lines(folder / "nli.tsv.gz", entailment_lines())
+    write_lines(folder / "wmt" / "ratings.jsonl", rating_lines())
+    write_lines(folder / "webnlg" / "ratings.jsonl", webnlg_lines())
+    return folder
+
+
+def make_encoder(folder: Path, width: int) -> str:
+    """A BERT of two layers with random weights."""
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(width)
+    tokenizer = make_tiny_tokenizer(folder)
+    sizes = {"hidden_size": width, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=256, **sizes)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def test_the_whole_chain_makes_a_checkpoint_and_its_figures(tmp_path):
+    settings = {
+        "DATA": str(make_data(tmp_path / "data")),
+        "WORK": str(tmp_path / "work"),
+        "ENCODER": make_encoder(tmp_path / "encoder", 32),
+        "LARGER": make_encoder(tmp_path / "larger", 48),
+        "LAYER": "1",
+        "SEGMENTS": "4",
+        "SEEDS": "1",
+        "DIVISOR": "500",
+    }
+    for name, content in CONFIGURATIONS.items():
+        settings[name] = str(tmp_path / f"{name}.yaml")
+        Path(settings[name]).write_text(yaml.safe_dump(content))
+    with commands_in(tmp_path / "server") as programs:
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        words, environment = ["sh", str(ROOT / "recipes" / "mini.sh")], {**os.environ, **settings, "PATH": path}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=1800)
+    work = tmp_path / "work"
+    logs = "".join(log.read_text() for log in work.rglob("*.log"))
+    assert done.returncode == 0, f"{logs}{done.stdout}{done.stderr}"
+
+    tuned = [path.parent for path in work.rglob("results.json") if json.loads(path.read_text())["kind"] == "finetune"]
+    assert len(tuned) == 2 + 2 + 1 + 5 * 2  # protocol models, taught ones, the larger teacher, five rounds of two
+    assert all(json.loads((folder / "results.json").read_text())["steps"] == 2 for folder in tuned)
+
+    shipped = work / "embedded" / "bleurt-repro-mini"
+    scorer = BleurtScorer(str(shipped))
+    assert scorer.calibration is not None and scorer.layout.max_length == 256
+    for name in ("sanity", "agreement", "webnlg"):
+        results = Result.read(work / "embedded" / name)
+        assert results.kind == name and results.signatures["bleurt-repro-mini"] == scorer.signature
+    # weights are those of the last two runs, in half precision
+    opened = [load_file(work / "embedded" / run / "model.safetensors") for run in ("run-71", "run-72")]
+    name = "classifier.weight"
+    mean = (opened[0][name].float() + opened[1][name].float()) / 2
+    torch.testing.assert_close(load_file(shipped / "model.safetensors")[name], mean.half())
