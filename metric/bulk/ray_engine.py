@@ -134,8 +134,9 @@ class RayEngine:
             try:
                 with _no_start_messages():
                     ray.init(address=self.address or "local", **quiet)
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                raise ValueError(f"no Ray at {self.address or 'this machine'}: {error}") from error
+            except Exception as error:  # of many kinds, Exception itself among them
+                started = f"reached at {self.address}" if self.address else "started on this machine"
+                raise ValueError(f"Ray could not be {started}: {' '.join(str(error).split())[:500]}") from error
         try:
             yield
         finally:
