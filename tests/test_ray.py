@@ -60,7 +60,7 @@ def score(tmp_path, tiny_scorer, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["jsonl", pytest.param("parquet", marks=pytest.mark.long)])
 def test_scores_are_those_of_one_process_in_the_same_order(cluster, pairs, score, tmp_path, form):
     if form == "parquet":
         import pyarrow.json
@@ -99,6 +99,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, pairs, score, tmp_path, 
     assert (tmp_path / "pairs.died").exists()
 
 
+@pytest.mark.long
 def test_a_run_that_was_stopped_is_resumed_by_either_engine(cluster, pairs, score, monkeypatch):
     whole = score(pairs, "whole.txt").read_bytes()
     compute, done = BleurtScorer.compute_quietly, []
@@ -216,6 +217,41 @@ def test_runs_of_an_input_in_ascending_order_cost_one_pass():
     assert ahead.run(2, 4) == [2, 3] and len(begun) == 2
     with pytest.raises(ValueError, match="items 8 to 12 of the input are gone: it has changed"):
         ahead.run(8, 12)
+
+
+@pytest.mark.long
+def test_the_command_works_on_a_cluster_that_is_there_and_leaves_it(cluster, pairs, score, tiny_scorer, tmp_path):
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    alone = score(pairs, "alone.txt")
+    command = [
+        sys.executable,
+        "-m",
+        "bleurt_repro",
+        "score",
+        "--checkpoint",
+        str(tiny_scorer),
+        "--pairs",
+        "pairs.jsonl",
+    ]
+    command += ["--output", "ray.txt", "--engine", "ray", "--address", address, "--workers", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+    assert [float(line) for line in (tmp_path / "ray.txt").read_text().split()] == pytest.approx(
+        [float(line) for line in alone.read_text().split()], abs=1e-5
+    )
+    assert ray.cluster_resources()["CPU"] == 2
+
+
+@pytest.mark.long
+def test_a_cluster_that_is_not_there(pairs, score):
+    code = "from bleurt_repro.cli import main; main()"
+    command = [sys.executable, "-c", code, "score", "--pairs", pairs, "--output", pairs + ".txt", "--engine", "ray"]
+    done = subprocess.run([*command, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("bleurt-repro: error: Ray could not be reached at 127.0.0.1:1: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_command_starts_a_ray_of_its_own_and_ends_it(pairs, score, tiny_scorer, tmp_path):

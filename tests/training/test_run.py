@@ -221,7 +221,16 @@ def losses(folder: Path) -> list[float]:
     return [entry["loss"] for entry in history if "loss" in entry]
 
 
-def test_two_processes_learn_as_one(ratings, tmp_path):
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+# without GPUs its processes compute on CPUs; --cpu would start them by MPI
+ACCELERATE = (
+    *("-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
+    *("--main_process_port", "0", "--mixed_precision", "no", "--dynamo_backend", "no"),
+)
+
+
+@pytest.mark.parametrize("launcher", [TORCHRUN, ACCELERATE], ids=["torchrun", "accelerate launch"])
+def test_two_processes_learn_as_one(ratings, tmp_path, launcher):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     steps = {
         **STEPS,
@@ -232,9 +241,7 @@ def test_two_processes_learn_as_one(ratings, tmp_path):
     }
     words = options({"--model": str(start)}, ratings, steps)
     finetune([*words, "--output_dir", str(tmp_path / "one")])
-    pair = launch(
-        [*words, "--output_dir", str(tmp_path / "two")], "-m", "torch.distributed.run", "--nproc_per_node", "2"
-    )
+    pair = launch([*words, "--output_dir", str(tmp_path / "two")], *launcher)
     assert pair.wait() == 0, pair.stderr.read().decode()[-2000:]
     assert len(losses(tmp_path / "one")) == 50
     # 64 ratings are fewer than two full batches: those repeated to fill them must not count twice.
