@@ -100,27 +100,27 @@ def _numbers(name: str, values: Any, least: int = 1) -> tuple[float, ...]:
 class Preference:
     """P(raters prefer system A to B), by a logistic function of the difference of their mean scores.
 
-    P = 1 / (1 + exp(-slope * d / sqrt(e^2 + floor^2))), where d is A's mean score minus B's, and e the standard error of d
-    over the segments. More segments make e smaller, and P more certain, but never more certain than the floor allows: it is
-    the error of the metric itself, which prefers one kind of system, in a difference of two means.
+    P = 1 / (1 + exp(-slope * d / sqrt(e^2 + metric_error^2))), where d is A's mean score minus B's, and e the standard error
+    of d over the segments. More segments make e smaller and P more certain, but they do nothing against the error of the
+    metric itself, which prefers one kind of system.
 
     Attributes:
         slope: positive.
-        floor: on the scale of scores, positive.
+        metric_error: of a difference of two means, on the scale of scores, positive.
     """
 
     slope: float
-    floor: float
+    metric_error: float
 
     def __post_init__(self) -> None:
-        if not (0 < self.slope < math.inf and 0 < self.floor < math.inf):
-            raise ValueError(f"slope and floor must be positive, found {self.slope} and {self.floor}")
+        if not (0 < self.slope < math.inf and 0 < self.metric_error < math.inf):
+            raise ValueError(f"slope and metric_error must be positive, found {self.slope} and {self.metric_error}")
 
     def __call__(self, differences: Any, errors: Any) -> Any:
         """Return P for differences and their standard errors, two numbers or two arrays."""
         import numpy as np
 
-        z = np.asarray(differences, float) / np.hypot(np.asarray(errors, float), self.floor)
+        z = np.asarray(differences, float) / np.hypot(np.asarray(errors, float), self.metric_error)
         return 0.5 * (1 + np.tanh(0.5 * self.slope * z))  # the logistic function, without overflow
 
     def of_scores(self, first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
@@ -118,7 +119,6 @@ class BleurtScorer:
         members: what scores pairs with each model; one, or one a member of the ensemble.
         gives_std: whether it is an ensemble, and so measures how much its members disagree.
         calibration: its map from scores to percentiles of human ratings, or None if it has none.
-        reliability: how far its scores can be trusted, as measured on human ratings, or None if that was not fitted.
         signature: what the scores of `score()` with its default aggregation depend on.
 
     Example:
@@ -150,7 +150,6 @@ class BleurtScorer:
         self.model: Any = opened.models[0].model
         self.tokenizer: Any = opened.models[0].tokenizer
         self.calibration = None if self._ensemble else Calibration.from_config(self.model.config)
-        self.reliability = Reliability.from_folder(opened.folder, opened.content)
 
     def _member(
         self, checkpoint: Checkpoint, computing: Computing, cache: str | os.PathLike[str] | None
@@ -165,6 +164,15 @@ class BleurtScorer:
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as the arguments, to be loaded there."""
         return _made_of, (self._arguments,)
+
+    @cached_property
+    def reliability(self) -> Reliability | None:
+        """How far its scores can be trusted, as measured on human ratings; None if that was not fitted.
+
+        Raises:
+            ValueError: if the file of the fit is damaged; scores do not depend on it.
+        """
+        return Reliability.from_folder(self.folder, self._content)
 
     @property
     def signature(self) -> str:
@@ -326,7 +334,7 @@ class BleurtScorer:
         error_free: bool,
     ) -> ScoringResult:
         """Add what was asked for of intervals and P(no error); `check_options` has seen to it that they are there."""
-        fitted = self.reliability
+        fitted = self.reliability if interval is not None or error_free else None
         if interval is not None and fitted is not None and fitted.intervals is not None:
             words = [len(candidate.split()) for candidate in candidates]
             result = replace(result, intervals=fitted.intervals(result.scores, interval, judgements, words, group))
@@ -369,7 +377,7 @@ class BleurtScorer:
             ValueError: if there is no such aggregate, no calibration, only one model where a spread is asked for, or
                 nothing fitted for intervals or P(no error).
         """
-        fitted = self.reliability
+        fitted = self.reliability if interval is not None or error_free else None
         if calibrated and (interval is not None or error_free):
             raise ValueError("intervals and P(no error) go with raw scores: leave calibrated out")
         if (interval is not None and not (fitted and fitted.intervals)) or (

@@ -304,15 +304,15 @@ def fit_preference(comparisons: Comparisons) -> Preference:
     weights = comparisons.weights
 
     def loss(logs: Values) -> float:
-        slope, floor = np.exp(logs)
-        z = comparisons.differences / np.hypot(comparisons.errors, floor)
+        slope, metric_error = np.exp(logs)
+        z = comparisons.differences / np.hypot(comparisons.errors, metric_error)
         return float((weights * np.logaddexp(0, -slope * signs * z)).sum() / weights.sum())
 
     scale = max(float(np.median(comparisons.errors)), 1e-3)
     bounds = [(math.log(1e-3), math.log(1e2)), (math.log(scale * 1e-2), math.log(scale * 1e3))]
     found = minimize(loss, np.log([1.0, scale]), method="L-BFGS-B", bounds=bounds)
-    slope, floor = np.exp(found.x)
-    return Preference(round(float(slope), DECIMALS), round(float(floor), 2 * DECIMALS))
+    slope, metric_error = np.exp(found.x)
+    return Preference(round(float(slope), DECIMALS), round(float(metric_error), 2 * DECIMALS))
 
 
 def fit_intervals(rated: Rated, seed: int = 0) -> RatingIntervals:
@@ -757,7 +757,7 @@ def _fitted(fitted: Reliability, comparisons: Comparisons) -> dict[str, Any]:
 def _needed(preference: Preference, p: float, deviation: float) -> dict[str, float]:
     """Return the difference of two systems from which on P is at least p, by size of the test set."""
     z = math.log(p / (1 - p)) / preference.slope
-    return {str(n): z * math.hypot(deviation / math.sqrt(n), preference.floor) for n in TEST_SETS}
+    return {str(n): z * math.hypot(deviation / math.sqrt(n), preference.metric_error) for n in TEST_SETS}
 
 
 # Drawn from the results alone.

@@ -181,7 +181,8 @@ def test_percentiles_have_no_intervals(folder):
 def test_a_damaged_file_is_named(folder, content):
     (folder / RELIABILITY_FILE).write_text(content)
     with pytest.raises(ValueError, match=r"reliability\.json cannot be read .* `bleurt-repro calibrate`"):
-        BleurtScorer(str(folder))
+        _ = BleurtScorer(str(folder)).reliability
+    assert BleurtScorer(str(folder)).score(**TEXTS)  # which do not depend on it
 
 
 def test_a_part_that_is_damaged_is_named(folder):
@@ -189,7 +190,7 @@ def test_a_part_that_is_damaged_is_named(folder):
     found["intervals"]["quantiles"][0][0] = 100
     (folder / RELIABILITY_FILE).write_text(json.dumps(found))
     with pytest.raises(ValueError, match="quantiles must not fall"):
-        BleurtScorer(str(folder))
+        BleurtScorer(str(folder)).compute(**TEXTS, interval=0.9)
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_the_preference_that_made_the_data_is_found():
     empty = np.zeros(n)
     made = Comparisons(empty, np.arange(n), empty, empty, differences, errors, preferred, empty)
     found = fit_preference(made)
-    assert (found.slope, found.floor) == pytest.approx((1.7, 0.04), rel=0.1)
+    assert (found.slope, found.metric_error) == pytest.approx((1.7, 0.04), rel=0.1)
     with pytest.raises(ValueError, match="10 pairs of systems, found 9"):
         fit_preference(made.of(np.arange(9)))
 
@@ -258,6 +258,13 @@ def test_the_same_seed_gives_the_same_files(files):
             main(["calibrate", "scorer", "--reliability", "ratings.jsonl", "--report", "out.json"])
         made.append([(files / name).read_bytes() for name in ("out.json", "out.md", f"scorer/{RELIABILITY_FILE}")])
     assert made[0] == made[1]
+
+
+def test_a_damaged_fit_is_replaced(files):
+    (files / "scorer" / RELIABILITY_FILE).write_text("{")
+    with pytest.raises(SystemExit) as stop:
+        main(["calibrate", "scorer", "--reliability", "ratings.jsonl"])
+    assert stop.value.code == 0 and BleurtScorer("scorer").reliability.intervals
 
 
 def test_ratings_without_systems_fit_the_rest(files, capsys):
