@@ -41,6 +41,7 @@ TOKENIZER_HABITS = (
     "padding_side",
     "pad_to_multiple_of",
 )
+LARGEST_FILE = "50GB"  # the default of `transformers`
 # Numbers of float8 (e4m3) have 3 bits after the first: rounding changes most matrices by 2.7 % (root mean square), and
 # one of many numbers below 2^-9 by more than this.
 FLOAT8_CHANGE = 0.035
@@ -96,7 +97,7 @@ def save_scorer(
     unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
     try:
         with naming_what_fails(folder), quiet_transformers():
-            stored.save_pretrained(unfinished, **({"max_shard_size": max_shard_size} if max_shard_size else {}))
+            stored.save_pretrained(unfinished, max_shard_size=max_shard_size or LARGEST_FILE)
             tokenizer.save_pretrained(unfinished)
             record_for_other_tools(unfinished)
         write_checksums(folder, scoring_files(unfinished))
