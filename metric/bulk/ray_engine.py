@@ -93,8 +93,9 @@ class RayEngine:
             gpus, workers = self._sizes(device, len(pieces))
             chosen = "cuda" if gpus else (device or "cpu")
             rows = [{"first": first, "last": last} for first, last in pieces]
+            mapper: Any = _Worker  # to Ray's types a function, not a class
             results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-                _Worker,
+                mapper,
                 fn_constructor_args=(worker, {**arguments, "device": chosen}, str(Path.cwd())),
                 compute=ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
                 num_cpus=1,
@@ -146,7 +147,8 @@ class RayEngine:
         """Return whether workers have a GPU each, and how many workers there are."""
         import ray
 
-        found = ray.cluster_resources()
+        resources: Any = ray.cluster_resources  # has no types
+        found = resources()
         cuda = device is not None and device.startswith("cuda")
         gpus = int(found.get("GPU", 0)) if cuda or device is None else 0
         kind, there = ("GPUs", gpus) if gpus or cuda else ("cores", int(found.get("CPU", 0)))
@@ -200,7 +202,8 @@ class Ahead(Generic[Item]):
     """
 
     def __init__(self, read: Callable[[], Iterator[Item]]) -> None:
-        self._read, self._items, self._position = read, iter(()), 0
+        self._read, self._position = read, 0
+        self._items: Iterator[Item] = iter(())
 
     def run(self, first: int, last: int) -> list[Item]:
         """Read the items from `first` up to `last`.
