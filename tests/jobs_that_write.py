@@ -52,8 +52,8 @@ class Given:
         return self.folder / "wmt"
 
     def scores(self, name: str, count: int) -> Path:
-        path = self.folder / f"{name}.scores"
-        path.write_text("".join(f"{(7 + len(name)) * n % (count + 1)}\n" for n in range(count)))
+        path = self.folder / f"{name}.txt"
+        path.write_text("".join(f"{(9 - 2 * len(name)) * n % (count + 1)}\n" for n in range(count)))
         return path
 
 
@@ -260,6 +260,4 @@ def without_time(name: str, content: bytes) -> bytes:
         for key in ("seconds", "examples_per_second", "history", "stages"):
             found.pop(key, None)
         return json.dumps(found).encode()
-    return re.sub(
-        rb"[\d.,]+ (seconds|minutes|hours|examples|pairs) (a|per) second|[\d.,]+ (seconds|minutes)", b"", content
-    )
+    return re.sub(rb"[\d.,]+ (seconds|minutes|hours|a second)", b"", content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -98,8 +99,13 @@ def kill_command(job: Job, place: Path, every: int = 1) -> Count:
     Raises:
         AssertionError: if outputs are neither old nor new, or of both, or something is left after the next run.
     """
-    folder, before = place / "OUT", place / "before"
-    folder.mkdir()
+    folder, before, first = place / "OUT", place / "before", place / "first"
+    for made in (folder, first):
+        made.mkdir()
+    for words in (job.old, job.new):
+        if words is not None:  # in this process, so that those below need not import what it takes
+            job.run(words, first)
+            job.between(first)
     if job.old is not None:
         assert run_to_its_end(lambda: job.run(job.old, folder)) == 0, job.old
         job.between(folder)
@@ -176,6 +182,7 @@ def run_to_its_end(job: Callable[[], Any], number: int | None = None) -> int:
     """Run a job in a fork, which ends before its file operation of that number; return its exit code."""
     sys.stdout.flush()
     sys.stderr.flush()
+    gc.freeze()  # a collection in the child would copy all the parent's memory
     child = os.fork()
     if not child:
         _run(job, number)

@@ -26,7 +26,7 @@ def test_outputs_are_old_or_new_and_the_next_run_leaves_nothing(name, tmp_path):
 
 def test_a_mixture_is_seen(tmp_path):
     """The test's own test: a command that writes its two files one after the other."""
-    words = "data roles --pairs 8 --output OUT/{}.jsonl --seed {}"
+    words = "data roles --pairs 8 --output OUT/{0}.jsonl --seed {1}"
 
     class OneByOne(Job):
         def run(self, words, folder):

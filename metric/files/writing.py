@@ -134,12 +134,13 @@ def written_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     Raises:
         OSError: if they cannot be written; what was there before is then still there.
     """
-    unfinished = {path: unfinished_name(path) for path in paths if not is_stream(path)}
+    unfinished = {path: unfinished_name(path) / path.name for path in paths if not is_stream(path)}
     try:
-        for path in unfinished:
+        for path, new in unfinished.items():
             with naming_what_fails(path):
                 remove_leftovers(path)
-                remove(unfinished[path])
+                remove(new.parent)
+                new.parent.mkdir()
         yield [unfinished.get(path, path) for path in paths]
         for path in unfinished:
             with naming_what_fails(path):
@@ -151,8 +152,8 @@ def written_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
                 with naming_what_fails(path):
                     put(unfinished[path], path)
     finally:
-        for path in unfinished.values():
-            remove(path)
+        for new in unfinished.values():
+            remove(new.parent)
 
 
 # Folders in that of a switch: old and new files, links to go to the places, and where these are; a link to the first two.
