@@ -40,6 +40,8 @@ SANITY_TABLES = {
     "swapped_roles": "a correct candidate, and the same with two participants exchanged",
     "free_paraphrases": "a free paraphrase, and the same with its meaning changed",
 }
+# Groups with fewer ratings say little of an interval's coverage.
+FEW = 500
 # Digits that the metadata keep: enough that rounding them again gives what rounding the figure itself gives.
 DIGITS = 6
 
@@ -336,7 +338,8 @@ def _reliability(results: Result) -> dict[str, Any]:
     from bleurt_repro.training.reliability import draw_bins, draw_needed
 
     name, found = next(iter(results["tests"].items()))
-    preference, intervals, free = (found.get(part) for part in ("preference", "intervals", "error_free"))
+    preference, free = found.get("preference"), found.get("error_free")
+    intervals = {name: one["intervals"] for name, one in results["tests"].items() if "intervals" in one}
     return {
         "command": results["command"],
         "ratings": found["ratings"],
@@ -344,8 +347,14 @@ def _reliability(results: Result) -> dict[str, Any]:
         "preference": preference,
         "needed": draw_needed(results["fitted"]["preference"]) if preference else None,
         "diagram": draw_bins(preference, "comparisons") if preference else None,
-        "intervals": intervals,
-        "groups": [one["coverage"] for one in intervals["by_group"].values()] if intervals else [],
+        "intervals": [
+            {
+                "name": name,
+                **one,
+                "groups": [group["coverage"] for group in one["by_group"].values() if group["n"] >= FEW],
+            }
+            for name, one in intervals.items()
+        ],
         "error_free": free,
         "free_diagram": draw_bins(free, "ratings") if free else None,
     }

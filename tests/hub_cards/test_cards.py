@@ -17,7 +17,7 @@ from huggingface_hub import ModelCard
 from jinja2 import Environment, meta
 from transformers import AutoModelForSequenceClassification
 
-from bleurt_repro import register
+from bleurt_repro import BleurtScorer, register
 from bleurt_repro.hub_cards import cards, dataset_card, space
 from bleurt_repro.hub_cards.cards import TEMPLATES, draw_model_card, fill_in
 from bleurt_repro.metric.install import install_command
@@ -25,6 +25,7 @@ from bleurt_repro.training.experiments.adversarial import AdversarialOptions, ru
 from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
 from bleurt_repro.training.experiments.options import MetricOptions
 from bleurt_repro.training.experiments.report import draw_table
+from tests.conftest import ROOT
 from tests.tiny_experiments import write_ratings
 
 RUN = {
@@ -130,6 +131,22 @@ def test_how_often_it_is_fooled_is_shown_beside_the_baselines(measured, tmp_path
     line = next(line for line in section.splitlines() if line.startswith("| magnitudes"))
     assert f"{100 * chrf['kinds']['magnitudes']['above_output']['share']:.1f}" in line.split("|")[-2]
     assert "Not measured" not in section
+
+
+def test_how_far_scores_can_be_trusted_is_shown(tiny_scorer, tmp_path):
+    found = json.loads((ROOT / "docs" / "results" / "reliability-mini.json").read_text())
+    (tmp_path / "other.json").write_text(json.dumps(found))
+    with pytest.raises(ValueError, match="have no row of the checkpoint with hash"):
+        draw_model_card(tiny_scorer, results=[tmp_path / "other.json"])
+    found["signatures"] = {"tiny": BleurtScorer(str(tiny_scorer)).signature}
+    one = next(iter(found["tests"].values()))
+    one["preference"]["ece"], one["intervals"]["coverage"] = 0.234, 0.8765
+    (tmp_path / "own.json").write_text(json.dumps(found))
+    card = draw_model_card(tiny_scorer, results=[tmp_path / "own.json"])
+    section = card[card.index("## How far scores can be trusted") : card.index("## Data-to-text")]
+    assert "calibration error 0.234" in section and "fits on the others: 87.6 %, by group" in section
+    needed = found["fitted"]["preference"]["needed"]["0.9"]["2000"]
+    assert f"| {needed:.3f} " in section and found["command"] in section and "Not measured" not in section
 
 
 def test_results_of_other_weights_are_refused(measured, tiny_source_scorer):
