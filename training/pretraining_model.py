@@ -153,9 +153,13 @@ class PretrainingModel(nn.Module):
         standard = (target - self.get_buffer(f"mean_{task.name}")) / self.get_buffer(f"std_{task.name}")
         return regression_losses(prediction, standard)
 
-    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict[str, Any] | None = None) -> None:
+    def gradient_checkpointing_enable(self, **options: Any) -> None:
         """Trade time for memory, as the Trainer asks."""
-        self.encoder.gradient_checkpointing_enable(gradient_checkpointing_kwargs=gradient_checkpointing_kwargs)
+        self.encoder.gradient_checkpointing_enable(**options)
+
+    def activation_checkpointing_enable(self, **options: Any) -> None:
+        """Do the same under the name that the Trainer of newer versions of transformers calls."""
+        self.encoder.activation_checkpointing_enable(**options)
 
 
 def export_scorer(

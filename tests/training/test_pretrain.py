@@ -43,6 +43,19 @@ def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, t
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_checkpointed_activations_give_the_same_losses(pairs, tmp_path):
+    """As `pretrain_large` asks; activations are computed again, dropout included."""
+    start = make_tiny_scorer(tmp_path / "start")
+    few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2", "--logging_steps": "1"}
+    words = options({"--model": str(start), "--pairs": str(pairs)}, few)
+    losses = []
+    for name, more in (("kept", []), ("again", ["--gradient_checkpointing", "true"])):
+        pretrain([*words, *more, "--output_dir", str(tmp_path / name)])
+        history = json.loads((tmp_path / name / "results.json").read_text())["history"]
+        losses.append([entry["loss"] for entry in history if "loss" in entry])
+    assert len(losses[0]) == 2 and losses[1] == pytest.approx(losses[0], abs=1e-5)
+
+
 def test_several_sets_are_learnt_as_one(pairs, tiny_teachers, tiny_scorer, tmp_path):
     (tmp_path / "in.txt").write_text("\n".join(f"{sentence} Again." for sentence in SENTENCES[:3]))
     config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=4, segments_per_part=8)
