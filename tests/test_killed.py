@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -73,6 +77,26 @@ def test_files_take_their_places_together(tmp_path, monkeypatch, links, there):
     assert (
         all(state in whole for state in seen) if links else all(state in whole or state[1] is None for state in seen)
     )
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
+def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
+    """While libraries are imported and the checkpoint is opened."""
+    (tmp_path / "texts.txt").write_text("a cat\n" * 50)
+    words = ["score", "-r", "texts.txt", "-c", "texts.txt", "--output", "scores"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bleurt_repro", *words],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # a job in the background ignores it
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode in (130, -signal.SIGINT, 0) and "error" not in said, said
+    assert process.returncode == 0 or {path.name for path in tmp_path.iterdir()} == {"texts.txt"}
 
 
 def refuse(*_, **__):

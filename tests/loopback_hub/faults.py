@@ -6,7 +6,7 @@ import re
 import threading
 from dataclasses import dataclass, field
 
-KINDS = ("status", "slow", "cut", "lose", "corrupt")
+KINDS = ("status", "slow", "cut", "lose", "corrupt", "page")
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Fault:
         match: regular expression, searched for in "METHOD /path".
         kind: "status": answered with `status` at once; "slow": answered after `seconds`; "cut": the connection ends in
             the middle of the body, sent or received; "lose": the request is carried out and its answer lost;
-            "corrupt": the body sent differs in one byte.
+            "corrupt": the body sent differs in one byte; "page": answered with an HTML page, as by a network's proxy.
         times: how many requests meet it.
         status: of the answer.
         headers: of that answer.

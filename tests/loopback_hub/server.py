@@ -64,6 +64,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._hang_up()
         if fault and fault.kind == "slow":
             threading.Event().wait(fault.seconds)
+        if fault and fault.kind == "page":
+            return self._send(api.Answer(200, b"<!doctype html><p>Log in", headers={"Content-Type": "text/html"}))
         if fault and fault.kind == "status":
             return self._send(api.Answer(fault.status, {"error": fault.message}, headers=fault.headers))
         answer = self._answer(url.path, {name: values[-1] for name, values in parse_qs(url.query).items()}, body)

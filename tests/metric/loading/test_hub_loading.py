@@ -90,6 +90,14 @@ def test_a_hub_that_stays_in_trouble(published, waits):
         download("org/scorer")
 
 
+def test_a_page_in_place_of_an_answer_is_named(published):
+    published.faults.add(Fault("/api/", "page", times=99))
+    with pytest.raises(
+        ValueError, match="org/scorer'?: its answer is no JSON; check HF_ENDPOINT and the network's proxy"
+    ):
+        download("org/scorer")
+
+
 def test_slow_answers_are_waited_for(published):
     published.faults.add(Fault("GET /cdn/", "slow", seconds=0.5))
     assert (download("org/scorer") / "model.safetensors").read_bytes() == WEIGHTS
