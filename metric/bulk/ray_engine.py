@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import signal
+import socket
 import threading
 import traceback
 import warnings
@@ -29,6 +31,8 @@ ENGINES = ("local", "ray")
 OBJECT_STORE = 256 * 2**20
 # A piece that ends its worker each time, for want of memory for example, must not be repeated for ever.
 RETRIES = 5
+HOST_AND_PORT = re.compile(r"([^/\[\]]+):(\d+)")
+REACHED = 20  # seconds in which a cluster answers
 
 Item = TypeVar("Item")
 
@@ -133,6 +137,8 @@ class RayEngine:
                 quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
                 quiet |= {"num_cpus": self.workers or cores, "object_store_memory": OBJECT_STORE}
             try:
+                if match := HOST_AND_PORT.fullmatch(self.address or ""):  # Ray itself would try for minutes
+                    socket.create_connection((match[1], int(match[2])), timeout=REACHED).close()
                 with _no_start_messages():
                     ray.init(address=self.address or "local", **quiet)
             except Exception as error:  # of many kinds, Exception itself among them
