@@ -8,7 +8,8 @@ checkpoint=metric/checkpoint/bleurt-repro-mini
 training=$(for file in docs/results/mini-training/*.json; do printf -- '--training %s ' "$file"; done)
 # shellcheck disable=SC2086  # the words of $training are options
 bleurt-repro card "$checkpoint" $training \
-    --results docs/results/wmt18.json --results docs/results/webnlg.json --results docs/results/sanity.json --results docs/results/reliability-mini.json \
+    --results docs/results/wmt18.json --results docs/results/webnlg.json --results docs/results/sanity.json \
+    --results docs/results/adversarial.json --results docs/results/reliability-mini.json \
     --recipe docs/development/make-the-embedded-checkpoint.md --license apache-2.0 \
     --base-model sentence-transformers/all-MiniLM-L6-v2 \
     --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
