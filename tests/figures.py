@@ -42,6 +42,7 @@ DRAWN_FROM = {
         "docs/results/wmt18.json",
         "docs/results/webnlg.json",
         "docs/results/sanity.json",
+        "docs/results/adversarial.json",
         "docs/results/reliability-mini.json",
         "docs/results/mini-training",
         "metric/checkpoint/bleurt-repro-mini/results.json",
