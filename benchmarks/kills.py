@@ -24,6 +24,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # a fork may have no threads beside it
 
 UNITS = {
     "kills": "file operations before which the command was killed",
+    "commands": "commands that write, each over the outputs of another run of it",
     "old": "kills that left the outputs of the earlier run",
     "new": "kills that left the outputs of the killed run",
     "mixed": "kills that left neither, or some of both",
@@ -53,7 +54,8 @@ def main() -> int:
             return 1
         known[name] = json.loads(done.stdout.splitlines()[-1])
         jobs = {name: known[name] for name in JOBS if name in known}
-        figures = {"jobs": jobs, "kills": sum(job["kills"] for job in jobs.values())}
+        totals = {name: sum(job[name] for job in jobs.values()) for name in ("kills", "old", "new")}
+        figures = {"jobs": jobs, "commands": len(jobs), **totals}
         write_result(options.output, "kills", UNITS, figures, ["kills.py", "--output", str(options.output)])
         print(name, known[name])
     return 0

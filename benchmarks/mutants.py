@@ -250,14 +250,10 @@ def copy_of_repository(place: Path) -> Path:
         if (ROOT / file).is_file():
             (copy / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / file, copy / file)
-    tree = place / "tree" / "bleurt_repro"
-    tree.mkdir(parents=True)
-    for path in (copy / "bleurt_repro").iterdir():
-        (tree / path.name).symlink_to(path)
-    for room in ROOMS:
-        (tree / room).symlink_to(copy / room)
-    sys.path[:0] = [str(tree.parent), str(copy)]
-    os.environ.update(PYTHONPATH=f"{tree.parent}:{copy}", OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
+    for room in ROOMS:  # as they are imported: an installed package must not be found in their place
+        (copy / "bleurt_repro" / room).symlink_to(copy / room)
+    sys.path.insert(0, str(copy))
+    os.environ.update(PYTHONPATH=str(copy), OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
     os.environ.update(HF_HOME=str(place / "caches"), PYTHONDONTWRITEBYTECODE="1", TQDM_DISABLE="1")
     os.environ.update(dict.fromkeys(("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE", "HF_DATASETS_OFFLINE"), "1"))
     os.chdir(copy)
