@@ -244,6 +244,16 @@ def test_the_command_works_on_a_cluster_that_is_there_and_leaves_it(cluster, pai
     assert ray.cluster_resources()["CPU"] == 2
 
 
+@pytest.mark.parametrize(("address", "asked"), [(None, True), ("auto", False)])
+def test_a_ray_of_its_own_asks_for_a_token(address, asked):
+    code = f"import os; from bleurt_repro.metric.bulk.ray_engine import RayEngine; RayEngine.of('ray', {address!r}, None); "
+    code += "print(os.environ.get('RAY_AUTH_MODE'), len(os.environ.get('RAY_AUTH_TOKEN', '')))"
+    pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == (["token", "64"] if asked else ["None", "0"])
+
+
 def test_a_cluster_that_is_not_there(monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)

@@ -12,8 +12,10 @@ import contextlib
 import logging
 import os
 import re
+import secrets
 import signal
 import socket
+import sys
 import threading
 import traceback
 import warnings
@@ -65,6 +67,7 @@ class RayEngine:
             return None
         if workers is not None:
             positive("workers", workers, "processes")
+        _ask_for_token(address)
         try:
             import ray.data  # noqa: F401
         except ImportError as error:
@@ -90,6 +93,7 @@ class RayEngine:
         """
         if not pieces:
             return
+        _ask_for_token(self.address)
         import ray.data
         from ray.exceptions import RayError
 
@@ -133,9 +137,8 @@ class RayEngine:
         with _sigterm_kept():
             if self.address is None:
                 cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-                # Whoever reaches a Ray's ports can run code there: only this machine does.
-                quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
                 quiet |= {"num_cpus": self.workers or cores, "object_store_memory": OBJECT_STORE}
+                quiet["include_dashboard"] = False
             try:
                 if match := HOST_AND_PORT.fullmatch(self.address or ""):  # Ray itself would try for minutes
                     socket.create_connection((match[1], int(match[2])), timeout=REACHED).close()
@@ -169,6 +172,15 @@ class RayEngine:
                 f"Ray has {there} {kind} for {workers} workers: the others start when it has more", stacklevel=2
             )
         return kind == "GPUs", workers
+
+
+def _ask_for_token(address: str | None) -> None:
+    """Let a Ray of its own take commands from its own processes only: whoever else reaches its ports could run code.
+
+    Ray reads these variables when it is imported.
+    """
+    if address is None and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
 @dataclass(frozen=True)
