@@ -16,6 +16,7 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--segments", type=int, default=12)
     parser.add_argument("--sizes", nargs="*", default=list(SHAPES), help="of pre-training")
     parser.add_argument("--steps", type=int, default=2, help="of pre-training that count, after one that does not")
+    parser.add_argument("--work", help="folder to keep models and pairs in; a second run takes what is there")
     parser.add_argument("--output", required=True, help="files to write, without .json and .md")
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1", HF_HUB_OFFLINE="1")
@@ -78,7 +80,7 @@ def main() -> None:
     torch.set_num_threads(1)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+        folder = Path(options.work or made)
         models = {"base": bert(folder, "base", "BertForMaskedLM")}
         models["large"] = bert(folder, "large", "BertForSequenceClassification")
         results = {"load": load, "paper": PAPER, "making_pairs": make_pairs(folder, models, options), "training": {}}
@@ -107,6 +109,8 @@ def bert(folder: Path, size: str, kind: str) -> str:
     labels = {"id2label": {0: "contradiction", 1: "neutral", 2: "entailment"}} if "Classification" in kind else {}
     config = transformers.BertConfig(vocab_size=len(tokenizer), **SHAPES[size], **labels)
     place = folder / f"{kind}-{size}"
+    if place.exists():
+        return str(place)
     getattr(transformers, kind)(config).save_pretrained(place)
     tokenizer.save_pretrained(place)
     return str(place)
@@ -118,6 +122,8 @@ def translator(folder: Path, sentences: list[str]) -> str:
     from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
     place = folder / "translator"
+    if place.exists():
+        return str(place)
     place.mkdir()
     (place / "text").write_text("\n".join(sentences))
     for side in ("source", "target"):
@@ -188,9 +194,18 @@ def pretrain(folder: Path, model: str, size: str, steps: int) -> dict[str, float
 
     Steps.ends.clear()
     trainer.DEFAULT_CALLBACKS.append(Steps)
-    words = ["--config", f"pretrain_{size}", "--model", model, "--pairs", str(folder / "pairs"), "--bf16"]
-    few = {"max_steps": steps + 1, "eval_steps": steps + 1, "save_steps": steps + 1, "validation_segments": 2}
-    quiet = {"save_only_model": "true", "per_device_eval_batch_size": 8, "use_cpu": "true", "disable_tqdm": "true"}
+    pairs = [str(folder / f"pairs-{i}") for i in range(16)]  # copies of the few pairs, so that a step has its 32
+    for copy in pairs:
+        shutil.copytree(folder / "pairs", copy, dirs_exist_ok=True)
+    words = ["--config", f"pretrain_{size}", "--model", model, "--pairs", *pairs, "--bf16"]
+    few = {"max_steps": steps + 1, "eval_steps": steps + 1, "save_steps": steps + 1, "validation_segments": 1}
+    quiet = {
+        "save_only_model": "true",
+        "per_device_eval_batch_size": 8,
+        "use_cpu": "true",
+        "disable_tqdm": "true",
+        "overwrite": "true",
+    }
     settings = {**few, **quiet, "output_dir": folder / size}
     words += [word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     try:
