@@ -18,6 +18,11 @@ PRETRAIN=${PRETRAIN:-pretrain_mini}
 FINETUNE=${FINETUNE:-finetune_mini}
 PAIRS=${PAIRS:-$WORK/pairs}    # synthetic pairs
 CONTRASTS=${CONTRASTS:-8000}   # from parallel text; as many near copies, half as many roles and opposites
+LAYER=${LAYER:-9}              # of the encoder, which BERTscore compares
+DIVISOR=${DIVISOR:-1}          # of all numbers of pairs and bootstrap samples, as in mini.sh
+
+# of NUMBER: so many pairs or samples, fewer with a DIVISOR, rounded up
+of() { echo $((($1 + DIVISOR - 1) / DIVISOR)); }
 
 recipes=$(dirname "$0")
 base=$WORK/base
@@ -66,47 +71,49 @@ for year in 2017 2018; do
     # shellcheck disable=SC2046  # its words are options
     [ -f "$base/agreement-$year/results.json" ] || bleurt-repro experiment agreement --by lp --published "$year" \
         --ratings "$WORK/wmt$year/test.jsonl" $(checkpoints "bare-$year" "pretrained-$year") \
-        --baselines chrf++ "bertscore@9:$ENCODER" --title "WMT $year, to English" --output "$base/agreement-$year"
+        --baselines chrf++ "bertscore@$LAYER:$ENCODER" --title "WMT $year, to English" --resamples "$(of 1000)" \
+        --output "$base/agreement-$year"
 done
 
 # 3. The checkpoint to publish: all ratings it may see, anchors, contrasts, near copies, roles and opposites
 validation=$WORK/wmt2018/validation.jsonl
-[ -f "$base/held_out.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --output "$base/ratings.jsonl" \
-    --held-out "$base/held_out.jsonl"
+[ -f "$base/held_out.jsonl" ] || python "$recipes/ship_ratings.py" --wmt2018 "$WORK/wmt2018" --number "$(of 12000)" \
+    --output "$base/ratings.jsonl" --held-out "$base/held_out.jsonl"
 for seed in $SEEDS; do
     train=$base/train-$seed
     if [ ! -f "$train.jsonl" ]; then
-        half=$((CONTRASTS / 2))
+        half=$(of $((CONTRASTS / 2)))
         bleurt-repro data anchors --ratings "$base/ratings.jsonl" --share 0.15 --seed "$seed" --output "$train-anchored.jsonl"
         bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
-            --reordered 0.4 --mirrored 0.25 --ratings "$base/ratings.jsonl" --pairs "$CONTRASTS" --seed "$seed" \
+            --reordered 0.4 --mirrored 0.25 --ratings "$base/ratings.jsonl" --pairs "$(of "$CONTRASTS")" --seed "$seed" \
             --output "$train-contrasts.jsonl"
         bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$base/ratings.jsonl" \
-            --pairs "$CONTRASTS" --seed "$seed" --output "$train-near-copies.jsonl"
+            --pairs "$(of "$CONTRASTS")" --seed "$seed" --output "$train-near-copies.jsonl"
         bleurt-repro data roles --pairs "$half" --seed "$seed" --output "$train-roles.jsonl"
         bleurt-repro data opposites --pairs "$half" --seed "$seed" --output "$train-opposites.jsonl"
         cat "$train-contrasts.jsonl" "$train-near-copies.jsonl" "$train-roles.jsonl" "$train-opposites.jsonl" \
             >"$train-more.jsonl"
         # all ratings, and identical pairs of the other sentences, or copies of these get low scores
-        python "$recipes/training_round.py" --train "$train-anchored.jsonl" --number 1000000 --identical 500 --empty 200 \
+        python "$recipes/training_round.py" --train "$train-anchored.jsonl" --number 1000000 \
+            --identical "$(of 500)" --empty "$(of 200)" \
             --identical-contrasts "$half" --contrasts "$train-more.jsonl" --seed "$seed" --output "$train.jsonl"
     fi
     tune "$base/bleurt-repro-base-$seed" --num-train-epochs "$SHIP_EPOCHS" --max-length 256 --model "$base/pretrained" \
         --seed "$seed" --train-file "$train.jsonl" --validation-file "$validation"
 done
 [ -d "$base/bleurt-repro-base" ] || bleurt-repro average $(for seed in $SEEDS; do echo "$base/bleurt-repro-base-$seed"; done) \
-    --dtype float8 --output "$base/bleurt-repro-base"
+    --dtype float8 --max-shard-size 45MB --output "$base/bleurt-repro-base"
 bleurt-repro calibrate "$base/bleurt-repro-base" --ratings "$validation" --reliability "$base/held_out.jsonl" \
     --test "$validation" --judgements 15 --report "$base/reliability.json"
 
 # 4. Sanity checks, one-word changes, agreement with ratings of references that it was not trained on, data-to-text
-judged="--checkpoint $base/bleurt-repro-base --baselines chrf++ bertscore@9:$ENCODER"
+judged="--checkpoint $base/bleurt-repro-base --baselines chrf++ bertscore@$LAYER:$ENCODER"
 # shellcheck disable=SC2086  # the words of $judged are options
 {
     bleurt-repro experiment sanity --references "$base/held_out.jsonl" $judged --output "$base/sanity"
     bleurt-repro experiment adversarial --references "$base/held_out.jsonl" $judged --output "$base/adversarial"
-    bleurt-repro experiment agreement --ratings "$base/held_out.jsonl" $judged --by lp --resamples 200 \
+    bleurt-repro experiment agreement --ratings "$base/held_out.jsonl" $judged --by lp --resamples "$(of 200)" \
         --output "$base/agreement" --title "WMT 2018, to English, references not trained on"
-    bleurt-repro experiment webnlg --data "$DATA/webnlg" --training-systems 0 --training-inputs 0 $judged --resamples 500 \
+    bleurt-repro experiment webnlg --data "$DATA/webnlg" --training-systems 0 --training-inputs 0 $judged --resamples "$(of 500)" \
         --output "$base/webnlg"
 }

@@ -1,4 +1,4 @@
-"""The script from text to the embedded checkpoint, every command run for real: tiny models, made-up text, two steps each."""
+"""The scripts from text to checkpoints, every command run for real: tiny models, made-up text, two steps each."""
 
 from __future__ import annotations
 
@@ -134,28 +134,38 @@ def make_encoder(folder: Path, width: int) -> str:
     return str(folder)
 
 
-def test_the_whole_chain_makes_a_checkpoint_and_its_figures(tmp_path):
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """The folder that mini.sh worked in, and what runs another script in it."""
+    folder = tmp_path_factory.mktemp("chain")
     settings = {
-        "DATA": str(make_data(tmp_path / "data")),
-        "WORK": str(tmp_path / "work"),
-        "ENCODER": make_encoder(tmp_path / "encoder", 32),
-        "LARGER": make_encoder(tmp_path / "larger", 48),
+        "DATA": str(make_data(folder / "data")),
+        "WORK": str(folder / "work"),
+        "ENCODER": make_encoder(folder / "encoder", 32),
+        "LARGER": make_encoder(folder / "larger", 48),
         "LAYER": "1",
         "SEGMENTS": "4",
         "SEEDS": "1",
         "DIVISOR": "500",
     }
     for name, content in CONFIGURATIONS.items():
-        settings[name] = str(tmp_path / f"{name}.yaml")
+        settings[name] = str(folder / f"{name}.yaml")
         Path(settings[name]).write_text(yaml.safe_dump(content))
-    with commands_in(tmp_path / "server") as programs:
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        words, environment = ["sh", str(ROOT / "recipes" / "mini.sh")], {**os.environ, **settings, "PATH": path}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=1800)
-    work = tmp_path / "work"
-    logs = "".join(log.read_text() for log in work.rglob("*.log"))
-    assert done.returncode == 0, f"{logs}{done.stdout}{done.stderr}"
+    with commands_in(folder / "server") as programs:
 
+        def run(script: str, **own: str) -> None:
+            environment = {**os.environ, **settings, **own, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+            words = ["sh", str(ROOT / "recipes" / script)]
+            done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=1800)
+            logs = "".join(log.read_text() for log in (folder / "work").rglob("*.log"))
+            assert done.returncode == 0, f"{logs}{done.stdout}{done.stderr}"
+
+        run("mini.sh")
+        yield folder / "work", run
+
+
+def test_the_whole_chain_makes_a_checkpoint_and_its_figures(chain):
+    work, _ = chain
     tuned = [path.parent for path in work.rglob("results.json") if json.loads(path.read_text())["kind"] == "finetune"]
     assert len(tuned) == 2 + 2 + 1 + 5 * 2  # protocol models, taught ones, the larger teacher, five rounds of two
     assert all(json.loads((folder / "results.json").read_text())["steps"] == 2 for folder in tuned)
@@ -171,3 +181,19 @@ def test_the_whole_chain_makes_a_checkpoint_and_its_figures(tmp_path):
     name = "classifier.weight"
     mean = (opened[0][name].float() + opened[1][name].float()) / 2
     torch.testing.assert_close(load_file(shipped / "model.safetensors")[name], mean.half())
+
+
+@pytest.mark.long
+def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(chain):
+    work, run = chain
+    run("base.sh", SEEDS="1 2", ENCODER=make_encoder(work.parent / "base-encoder", 48))
+    shipped = work / "base" / "bleurt-repro-base"
+    scorer = BleurtScorer(str(shipped))
+    assert scorer.calibration is not None and scorer.layout.max_length == 256
+    kinds = {tensor.dtype for path in shipped.glob("*.safetensors") for tensor in load_file(path).values()}
+    assert torch.float8_e4m3fn in kinds
+    for name in ("sanity", "adversarial", "agreement", "webnlg"):
+        assert Result.read(work / "base" / name).signatures["bleurt-repro-base"] == scorer.signature
+    for year in (2017, 2018):
+        rows = Result.read(work / "base" / f"agreement-{year}")["rows"]
+        assert len([row for row in rows if row["kind"] == "checkpoint"]) == 2 * 3  # two seeds and their mean, twice
