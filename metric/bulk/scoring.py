@@ -80,7 +80,12 @@ def score_files(
         ValueError: if the input is incomplete or malformed, naming file and line, or the output is an input or holds
             something else.
     """
-    judged = {"interval": interval, "judgements": judgements, "group": group, "error_free": error_free}
+    judged: dict[str, Any] = {
+        "interval": interval,
+        "judgements": judgements,
+        "group": group,
+        "error_free": error_free,
+    }
     if system is not None and (interval is not None or error_free):
         raise ValueError("--system writes the score alone: leave --interval and --error-free out")
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
@@ -175,7 +180,8 @@ class _RayScorer:
     def __call__(self, first: int, last: int) -> tuple[ScoringResult, int]:
         """Score the records from `first` up to `last`; return their number of pairs, too."""
         window = self._pairs.run(first, last)
-        result = self._scorer.compute_quietly(**arguments_of(window), **self._options)
+        texts: dict[str, Any] = arguments_of(window)
+        result = self._scorer.compute_quietly(**texts, **self._options)
         return result, sum(len(references) or 1 for references, _, _ in window)
 
 
