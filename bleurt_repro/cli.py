@@ -82,7 +82,6 @@ def _common(
     epilog=examples(
         "bleurt-repro score -r references.txt -c candidates.txt",
         "bleurt-repro score --pairs pairs.csv --json --output scores.json",
-        "bleurt-repro score --pairs pairs.jsonl --output scores.txt --engine ray",
     )
 )
 def score(

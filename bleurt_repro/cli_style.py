@@ -18,13 +18,13 @@ from typer.core import TyperCommand, TyperGroup
 PANELS = {
     "Input": "references candidates sources scores data_dir hub_dataset hub_revision language_pairs input column parallel "
     "ratings reliability test validation training results leave_out config_name given",
-    "Output": "output json report system overwrite show format repo_id private revision create_pr dry_run requirement name",
-    "Checkpoint and machine": "checkpoint aggregate calibrated interval judgements group error_free device dtype backend batch_tokens progress cache masked_lm "
-    "translator prefix bertscore_model entailment_model teacher",
+    "Output": "output json report system overwrite show format repo_id private revision create_pr dry_run requirement name max_shard_size",
+    "Checkpoint and machine": "checkpoint aggregate calibrated interval judgements group error_free device dtype backend "
+    "batch_tokens progress cache masked_lm translator prefix bertscore_model entailment_model teacher",
     "Sharing the work": "num_shards shard_index engine address workers",
     "How it is made": "config pairs seed share method within year validation_ratio one_record_per_system "
     "average_duplicates min_difference training_systems training_inputs reordered mirrored beam_size masks_per_pass "
-    "max_segments dropping_rate max_records lp weight mixed_layouts max_difference gelu",
+    "max_segments most_texts dropping_rate max_records lp weight mixed_layouts max_difference gelu",
     "Statistics": "resamples confidence",
     "Contents of the card": "recipe license data_terms domain base_model dataset source title",
     "Server": "port",

@@ -213,7 +213,7 @@ GROUPS = {(): APP, **{(name,): command for name, command in APP.commands.items()
 COMMANDS = [
     "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
     "data wmt", "data relative-ranks", "data webnlg", "data ratings", "data anchors", "data contrasts", "data roles",
-    "data opposites", "data synthetic", "data denoise", "data pseudo-labels",
+    "data opposites", "data near-copies", "data synthetic", "data denoise", "data pseudo-labels",
     "publish model", "publish dataset", "publish space",
 ]  # fmt: skip
 
@@ -394,7 +394,7 @@ RATING = {"year": 2018, "reference": "6 dogs ran home today", "candidate": "6 do
 @pytest.fixture
 def made_data(files, tiny_scorer):
     """The `data` commands that write one file, with small inputs."""
-    rows = [{**RATING, "reference": f"{i} dogs ran home today", "score": float(i % 5)} for i in range(20)]
+    rows = [{**RATING, "reference": f"{i} dogs ran home again today", "score": float(i % 5)} for i in range(20)]
     (files / "ratings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (files / "judge.txt").write_text("".join(f"{i}\n" for i in range(20)))
     sentences = ("He found 3 old keys.\tLes clés.", "He did find 3 old keys.\tLes clés.", "It rains.\tIl pleut.")
@@ -404,11 +404,12 @@ def made_data(files, tiny_scorer):
         "contrasts": ["--parallel", "en-fr.tsv", "--pairs", "20"],
         "roles": ["--pairs", "10"],
         "opposites": ["--pairs", "10"],
+        "near-copies": ["--ratings", "ratings.jsonl", "--pairs", "10"],
         "denoise": ["--ratings", "ratings.jsonl", "--checkpoint", tiny_scorer, "--scores", "judge=judge.txt"],
     }
 
 
-@pytest.mark.parametrize("command", ["anchors", "contrasts", "roles", "opposites", "denoise"])
+@pytest.mark.parametrize("command", ["anchors", "contrasts", "roles", "opposites", "near-copies", "denoise"])
 def test_data_commands_write_over_their_own_files_alone(run, files, made_data, command):
     words = ("data", command, *made_data[command], "--output", "out.jsonl")
     (files / "out.jsonl").write_text(json.dumps(RATING) + "\n")
