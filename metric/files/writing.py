@@ -520,5 +520,5 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     """
     from tabulate import tabulate
 
-    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    return tabulate(cells, headers=header, tablefmt="github", disable_numparse=True)
+    head, *cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in (header, *rows))
+    return tabulate(cells, headers=head, tablefmt="github", disable_numparse=True)

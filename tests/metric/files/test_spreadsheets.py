@@ -81,3 +81,4 @@ def test_a_markdown_table_keeps_its_cells_apart_and_its_numbers_as_they_are():
     assert markdown_table(["name", "n"], [["a|b", 1], ["two\nlines", "0.10"]]) == (
         "| name      | n    |\n|-----------|------|\n| a\\|b      | 1    |\n| two lines | 0.10 |"
     )
+    assert markdown_table(["x|y"], [["a"]]).splitlines()[0] == "| x\\|y   |"
