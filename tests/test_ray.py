@@ -136,6 +136,7 @@ class Dies:
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_a_piece_that_ends_every_worker_ends_the_run(cluster):
     with pytest.raises(ValueError, match="Ray could not finish the work"):
         list(RayEngine(workers=1).map(Dies, [(0, 1)], None))
@@ -168,6 +169,7 @@ class PartMakerThatDies(make._RayPartMaker):
         return super().__call__(first, last)
 
 
+@pytest.mark.long
 def test_pairs_are_those_of_one_process_though_a_worker_is_killed(cluster, recipe, tmp_path, monkeypatch):
     text = tmp_path / "text.txt"
     text.write_text("\n".join([*SENTENCES, "...", SENTENCES[0]]))
@@ -220,6 +222,7 @@ def test_runs_of_an_input_in_ascending_order_cost_one_pass():
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_the_command_works_on_a_cluster_that_is_there_and_leaves_it(cluster, pairs, score, tiny_scorer, tmp_path):
     import ray
 
@@ -261,6 +264,7 @@ def test_a_cluster_that_is_not_there(monkeypatch):
         list(RayEngine(address="127.0.0.1:1").map(Dies, [(0, 1)], None))
 
 
+@pytest.mark.long
 def test_the_command_starts_a_ray_of_its_own_and_ends_it(pairs, tiny_scorer, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
     alone = tmp_path / "alone.txt"

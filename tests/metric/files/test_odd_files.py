@@ -122,8 +122,8 @@ def test_a_small_input_is_read_once_and_a_large_one_twice(tmp_path, monkeypatch)
     from bleurt_repro.metric.files import texts
 
     passes = []
-    pairs = PairStream._pairs
-    monkeypatch.setattr(PairStream, "_pairs", lambda self: passes.append(1) or pairs(self))
+    pairs = PairStream.pairs
+    monkeypatch.setattr(PairStream, "pairs", lambda self: passes.append(1) or pairs(self))
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     for kept, expected in ((1 << 20, 1), (10, 2)):
         monkeypatch.setattr(texts, "KEPT", kept)
