@@ -35,6 +35,7 @@ from bleurt_repro.cli_style import (
     Overwrite,
     Progress,
     Workers,
+    chosen_engine,
     echo,
     examples,
     with_dashes,
@@ -156,11 +157,10 @@ def score(
     workers: Workers = None,
 ) -> None:
     """Score candidates against references: one score a line, in input order."""
-    from bleurt_repro.metric.bulk.ray_engine import RayEngine
     from bleurt_repro.metric.bulk.scoring import score_files
 
     score_files(
-        engine=RayEngine.of(engine, address, workers),
+        engine=chosen_engine(engine, address, workers),
         references=references,
         candidates=candidates,
         sources=sources,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Address, Command, Engine, Group, Overwrite, Workers, echo, examples
+from bleurt_repro.cli_style import Address, Command, Engine, Group, Overwrite, Workers, chosen_engine, echo, examples
 
 data_app = typer.Typer(cls=Group, help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
 
@@ -306,7 +306,6 @@ def data_synthetic(
     from bleurt_repro.datasets_builders.synthetic.builder import read_info, report_text
     from bleurt_repro.datasets_builders.synthetic.config import read_config
     from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
-    from bleurt_repro.metric.bulk.ray_engine import RayEngine
 
     recipe = read_config(config).with_options(
         column=column,
@@ -320,7 +319,7 @@ def data_synthetic(
         masks_per_pass=masks_per_pass,
         device=device,
     )
-    on_ray = RayEngine.of(engine, address, workers)
+    on_ray = chosen_engine(engine, address, workers)
     report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress, on_ray)
     if report is None:
         echo("This share is done; the last process to finish, or one more run of any, will sum up.")

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import methodcaller
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from bleurt_repro.metric.bulk.ray_engine import RayEngine
 
 # Panels of `--help`, with the options in them. An option that means something else in one command names its panel there.
 PANELS = {
@@ -128,3 +131,16 @@ def spread(words: Sequence[str], params: Sequence[Any]) -> list[str]:
 
 def _is_number(word: str) -> bool:
     return re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e-?\d+)?", word) is not None
+
+
+def chosen_engine(engine: str, address: str | None, workers: int | None) -> RayEngine | None:
+    """Return what --engine, --address and --workers ask for; None is this process alone.
+
+    Raises:
+        ValueError: if they do not fit together, or Ray is not installed.
+    """
+    if (engine, address, workers) == ("local", None, None):
+        return None
+    from bleurt_repro.metric.bulk.ray_engine import RayEngine
+
+    return RayEngine.of(engine, address, workers)
