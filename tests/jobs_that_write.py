@@ -69,7 +69,8 @@ def score(given: Given, more: str = "") -> Job:
 def score_onnx(given: Given) -> Job:
     words = f"score --references {given.text('r')} --candidates {given.text('x')} --backend onnx --no-progress"
     words += f" --checkpoint {given.scorer('a')} --output OUT/scores"
-    return Job(words.split(), environment={"BLEURT_REPRO_CACHE": "OUT/cache"})
+    # the graph in the cache is a result of its own, there before the scores
+    return Job(words.split(), working=("cache/*",), environment={"BLEURT_REPRO_CACHE": "OUT/cache"})
 
 
 def compare(given: Given) -> Job:
@@ -189,17 +190,18 @@ def pretrain(given: Given) -> Job:
     (given.folder / "set").mkdir()
     command(f"{synthetic_words(given)} --output OUT/pairs".split(), given.folder / "set")
     words = f"pretrain --model {given.scorer('a')} --pairs {given.folder / 'set' / 'pairs'} --validation-segments 2"
-    return training(f"{words} --output OUT/model {STEPS} --seed")
+    # the plot of a resumed run is not always that of an uninterrupted one
+    return training(f"{words} --output OUT/model {STEPS} --seed", "*/curves.png")
 
 
-def training(words: str) -> Job:
+def training(words: str, *working: str) -> Job:
     """A run over the model of an earlier one, whose checkpoints its user has removed."""
 
     def between(folder: Path) -> None:
         for path in folder.glob("model/checkpoint-*"):
             shutil.rmtree(path)
 
-    working = ("*/checkpoint-*", "*/run.json")
+    working = ("*/checkpoint-*", "*/run.json", *working)
     return Job(f"{words} 1".split(), f"{words} 2".split(), between, working, without_time)
 
 
