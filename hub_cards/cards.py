@@ -29,8 +29,8 @@ PAIR = {"candidate": "A cat was sitting on the mat.", "reference": "The cat sat 
 SOURCE = "Die Katze saß auf der Matte."
 # The settings of a stage of training that a card shows, a row each.
 SETTINGS_SHOWN = (
-    "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "num_train_epochs", "max_steps",
-    "global_batch_size", "max_length", "bf16", "seed",
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "frozen_layers", "num_train_epochs",
+    "max_steps", "global_batch_size", "max_length", "bf16", "seed",
 )  # fmt: skip
 PRETRAINING, FINETUNING = "Pre-training", "Fine-tuning"
 # The pairs of the sanity experiment, in which one candidate is better by construction.
@@ -413,9 +413,9 @@ def stages_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
 def settings_table(stages: Sequence[Mapping[str, Any]]) -> str:
     """Lay out the settings that matter, a column a stage."""
     headers = ["setting", *(str(number) for number in range(1, len(stages) + 1))]
-    return markdown_table(
-        headers, [[key, *(str(stage["settings"].get(key, "")) for stage in stages)] for key in SETTINGS_SHOWN]
-    )
+    settings = [stage["settings"] for stage in stages]
+    known = [key for key in SETTINGS_SHOWN if any(key in given for given in settings)]
+    return markdown_table(headers, [[key, *(str(given.get(key, "")) for given in settings)] for key in known])
 
 
 def _stage(results: Mapping[str, Any]) -> dict[str, Any]:

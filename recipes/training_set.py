@@ -1,4 +1,4 @@
-"""What a small scorer learns from: people's ratings, a teacher's labels, longer texts, contrasts.
+"""What a scorer learns from: people's ratings, a teacher's labels, longer texts, contrasts.
 
     python recipes/training_set.py --ratings anchored.jsonl --labels labels/train.jsonl \
         --contrasts contrasts.jsonl --output train.jsonl
@@ -35,13 +35,13 @@ LOST = -1.4
 
 def main(
     ratings: Annotated[Path, typer.Option(help="People's ratings, with or without anchors (`data anchors`).")],
+    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
     labels: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
             help="train.jsonl of `bleurt-repro data pseudo-labels`; repeatable, the first that has a pair counts."
         ),
-    ],
-    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    ] = None,
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
     contrast_scores: Annotated[
         Path | None, typer.Option(help="Their scores by a teacher, one a line, instead of those in the file.")
@@ -53,7 +53,7 @@ def main(
     given = rating_records(ratings)
     altered = read_contrasts(contrasts, contrast_scores)
     label: dict[Key, float] = {}
-    for path in labels:
+    for path in labels or ():
         label = on_scale_of_ratings(path, given) | label
     both = [row for row in given if not _is_anchor(row) and _key(row) in label]
     shared = {_key(row) for row in both}

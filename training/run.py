@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
-    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay bf16 max_steps "
-    "num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
+    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay frozen_layers bf16 "
+    "max_steps num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
 ).split()
 # Of these, what may differ when a run is resumed: how a batch is shared among processes.
 OF_THE_MACHINE = ("per_device_train_batch_size", "gradient_accumulation_steps", "world_size")
@@ -62,6 +62,10 @@ class RunArguments(TrainingArguments):
     global_batch_size: int = field(default=32, metadata={"help": "Pairs per step over all processes."})
     layer_decay: float = field(
         default=1.0, metadata={"help": "Learning rate of a layer over that of the next one up."}
+    )
+    frozen_layers: int = field(
+        default=0,
+        metadata={"help": "Lowest layers that stay as they are, the embeddings with them: training takes less time."},
     )
     early_stopping: int = field(
         default=0, metadata={"help": "Stop after so many evaluations without improvement; 0: never."}

@@ -1,4 +1,4 @@
-"""The Trainer with what our models need: a stop when the loss is no number, layer-wise rates, each task's loss by name.
+"""The Trainer with what our models need: a stop when the loss is no number, layer-wise rates, frozen layers, each task's loss by name.
 
 Validation losses are means over pairs, whatever the number of processes. The Trainer's own are means over batches, and
 where pairs are repeated so that all processes get full batches, the repeated ones count twice. So each pair's loss (or
@@ -18,13 +18,16 @@ from transformers import EarlyStoppingCallback, EvalPrediction, Trainer
 from bleurt_repro.training.losses import multi_task_loss
 
 LAYER = re.compile(r"\.(?:layer|layers|h)\.(\d+)\.")
+# Parameters below the layers: embeddings, and MPNet's bias of positions, which all of its layers share.
+BELOW = re.compile(r"embedding|relative_attention_bias")
 
 
 class ScorerTrainer(Trainer):
     """Trains a scorer.
 
     Raises:
-        ValueError: in training, once the loss is no finite number; what was saved before stays.
+        ValueError: at once, if more layers are to be frozen than there are; in training, once the loss is no finite number;
+            what was saved before stays.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -36,6 +39,7 @@ class ScorerTrainer(Trainer):
         # accelerate shards by itself, and cannot shard twice; a pre-training model would be sharded as a whole.
         trained: Any = self.model
         trained._no_split_modules = layer_classes(trained)
+        freeze_layers(trained, getattr(self.args, "frozen_layers", 0))
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Do one step, and stop if the loss is no finite number."""
@@ -84,6 +88,25 @@ def layer_classes(model: nn.Module) -> list[str]:
             if (found := LAYER.search(f"{name}.")) and found.end() > len(name)
         }
     )
+
+
+def freeze_layers(model: nn.Module, number: int) -> None:
+    """Keep the weights of the lowest layers, and of the embeddings, from training; 0 freezes nothing.
+
+    Args:
+        model: whose parameters are named "...layer.N..." within the encoder.
+        number: of layers.
+
+    Raises:
+        ValueError: if it has not so many.
+    """
+    layers = {name: int(found[1]) for name, _ in model.named_parameters() if (found := LAYER.search(name))}
+    depth = 1 + max(layers.values(), default=-1)
+    if not 0 <= number <= depth:
+        raise ValueError(f"frozen_layers must be from 0 to the model's {depth} layers, found {number}")
+    for name, parameter in model.named_parameters() if number else ():
+        if layers.get(name, depth) < number or (name not in layers and BELOW.search(name)):
+            parameter.requires_grad_(False)
 
 
 def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:

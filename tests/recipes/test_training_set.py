@@ -53,6 +53,11 @@ def files(tmp_path):
     }
 
 
+def test_ratings_without_labels_stay_as_they_are(files):
+    recipe("training_set.py")["main"](ratings=files["ratings"], output=files["output"], joined=0)
+    assert [row["score"] for row in read(files["output"])] == [row["score"] for row in read(files["ratings"])]
+
+
 def test_labels_get_the_scale_of_the_ratings_they_share(files):
     recipe("training_set.py")["main"](**files, joined=0)
     score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}

@@ -1,13 +1,17 @@
-"""The Trainer's additions: layer-wise rates, the halt on a loss that is no number."""
+"""The Trainer's additions: layer-wise rates, frozen layers, the halt on a loss that is no number."""
 
 from __future__ import annotations
 
 import pytest
-from transformers import BertConfig, BertForSequenceClassification
+import torch
+from safetensors.torch import load_file
+from transformers import BertConfig, BertForSequenceClassification, MPNetConfig, MPNetForSequenceClassification
 
 from bleurt_repro.training.run import last_checkpoint
-from bleurt_repro.training.trainer import ScorerTrainer, layer_groups
+from bleurt_repro.training.trainer import ScorerTrainer, freeze_layers, layer_groups
 from tests.tiny_training import QUICK, finetune, options
+
+WEIGHTS = "model.safetensors"
 
 
 def test_lower_layers_take_smaller_steps():
@@ -27,6 +31,29 @@ def test_lower_layers_take_smaller_steps():
     assert all("layer.1" in name for name in members[1]) and all("layer.0" in name for name in members[2])
     assert all("embeddings" in name for name in members[3])
     assert sum(map(len, members)) == len(names)
+
+
+def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer, tmp_path):
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_layers": "1"}))
+    before, after = load_file(tiny_scorer / WEIGHTS), load_file(tmp_path / "out" / WEIGHTS)
+    assert before.keys() == after.keys()
+    same = {name for name in before if torch.equal(before[name].float(), after[name])}
+    assert {name for name in same if ".layer.1." in name} == set()
+    assert {name for name in before if "embeddings" in name or ".layer.0." in name} <= same
+
+
+def test_more_frozen_layers_than_there_are_are_refused(ratings, tiny_scorer):
+    with pytest.raises(ValueError, match="frozen_layers must be from 0 to the model's 2 layers, found 3"):
+        finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_layers": "3"}))
+
+
+def test_the_bias_that_layers_of_mpnet_share_is_frozen_with_the_lowest():
+    model = MPNetForSequenceClassification(
+        MPNetConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16)
+    )
+    freeze_layers(model, 1)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained and all(".layer.1." in name or name.startswith("classifier") for name in trained)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings, tiny_scorer, tmp_path, monkeypatch):
