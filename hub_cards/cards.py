@@ -29,8 +29,8 @@ PAIR = {"candidate": "A cat was sitting on the mat.", "reference": "The cat sat 
 SOURCE = "Die Katze saß auf der Matte."
 # The settings of a stage of training that a card shows, a row each.
 SETTINGS_SHOWN = (
-    "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "frozen_layers", "num_train_epochs",
-    "max_steps", "global_batch_size", "max_length", "bf16", "seed",
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "layer_decay", "frozen_layers", "dropout",
+    "num_train_epochs", "max_steps", "global_batch_size", "max_length", "bf16", "seed",
 )  # fmt: skip
 PRETRAINING, FINETUNING = "Pre-training", "Fine-tuning"
 # The pairs of the sanity experiment, in which one candidate is better by construction.

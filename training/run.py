@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
-    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay frozen_layers bf16 "
+    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay frozen_layers dropout bf16 "
     "max_steps num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
 ).split()
 # Of these, what may differ when a run is resumed: how a batch is shared among processes.
@@ -66,6 +66,9 @@ class RunArguments(TrainingArguments):
     frozen_layers: int = field(
         default=0,
         metadata={"help": "Lowest layers that stay as they are, the embeddings with them: training takes less time."},
+    )
+    dropout: float | None = field(
+        default=None, metadata={"help": "Share of units left out in each step; by default what the model records."}
     )
     early_stopping: int = field(
         default=0, metadata={"help": "Stop after so many evaluations without improvement; 0: never."}
@@ -104,6 +107,8 @@ class RunArguments(TrainingArguments):
                 f"max_steps {self.max_steps} with num_train_epochs {self.num_train_epochs:g} makes no step: set max_steps "
                 "above 0, or max_steps -1 and num_train_epochs above 0"
             )
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be from 0 to below 1, found {self.dropout:g}")
         measure = (self.metric_for_best_model or "loss").removeprefix("eval_")
         if not any(re.fullmatch(known, measure) for known in self.MEASURES):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The Trainer with what our models need: a stop when the loss is no number, layer-wise rates, frozen layers, each task's loss by name.
+"""The Trainer with what our models need: a stop when the loss is no number, layer-wise rates, frozen layers, dropout, each task's loss by name.
 
 Validation losses are means over pairs, whatever the number of processes. The Trainer's own are means over batches, and
 where pairs are repeated so that all processes get full batches, the repeated ones count twice. So each pair's loss (or
@@ -40,6 +40,10 @@ class ScorerTrainer(Trainer):
         trained: Any = self.model
         trained._no_split_modules = layer_classes(trained)
         freeze_layers(trained, getattr(self.args, "frozen_layers", 0))
+        dropout = getattr(self.args, "dropout", None)
+        for module in trained.modules() if dropout is not None else ():
+            if isinstance(module, nn.Dropout):
+                module.p = dropout
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Do one step, and stop if the loss is no finite number."""

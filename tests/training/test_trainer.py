@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import BertConfig, BertForSequenceClassification, MPNetConfig, MPNetForSequenceClassification
+from transformers import (
+    AutoConfig,
+    BertConfig,
+    BertForSequenceClassification,
+    MPNetConfig,
+    MPNetForSequenceClassification,
+)
 
 from bleurt_repro.training.run import last_checkpoint
 from bleurt_repro.training.trainer import ScorerTrainer, freeze_layers, layer_groups
@@ -45,6 +51,21 @@ def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer,
 def test_more_frozen_layers_than_there_are_are_refused(ratings, tiny_scorer):
     with pytest.raises(ValueError, match="frozen_layers must be from 0 to the model's 2 layers, found 3"):
         finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_layers": "3"}))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_dropout_is_what_was_asked_for(ratings, tiny_scorer, tmp_path, monkeypatch, dropout):
+    seen = set()
+    compute = ScorerTrainer.compute_loss
+
+    def look(self, model, *args, **kwargs):
+        seen.update(module.p for module in model.modules() if isinstance(module, torch.nn.Dropout))
+        return compute(self, model, *args, **kwargs)
+
+    monkeypatch.setattr(ScorerTrainer, "compute_loss", look)
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--dropout": str(dropout)}))
+    assert seen == {dropout}
+    assert AutoConfig.from_pretrained(tmp_path / "out").hidden_dropout_prob == 0.1  # the checkpoint's own stays
 
 
 def test_the_bias_that_layers_of_mpnet_share_is_frozen_with_the_lowest():
