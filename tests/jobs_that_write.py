@@ -14,7 +14,9 @@ from tests.killed import Job
 from tests.tiny_experiments import make_ratings, write_data
 
 # Commands that run a model for so long that all their kills take minutes.
-LONG = ("finetune", "pretrain", "data synthetic", "convert", "score onnx", "experiment sanity")
+LONG = ("finetune", "pretrain", "data synthetic", "convert", "ensemble", "score onnx", "compare") + tuple(
+    f"experiment {name}" for name in ("sanity", "wmt", "agreement")
+)
 STEPS = "--max-steps 2 --eval-steps 1 --save-steps 1 --global-batch-size 8 --learning-rate 1e-3 --disable-tqdm true --resume"
 
 
@@ -190,7 +192,7 @@ def pretrain(given: Given) -> Job:
     (given.folder / "set").mkdir()
     command(f"{synthetic_words(given)} --output OUT/pairs".split(), given.folder / "set")
     words = f"pretrain --model {given.scorer('a')} --pairs {given.folder / 'set' / 'pairs'} --validation-segments 2"
-    # the plot of a resumed run is not always that of an uninterrupted one
+    # the first loss that a resumed run logs is the mean of fewer steps, and so its plot is another
     return training(f"{words} --output OUT/model {STEPS} --seed", "*/curves.png")
 
 

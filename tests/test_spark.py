@@ -35,6 +35,7 @@ def spark(tmp_path_factory):
     session.stop()
 
 
+@pytest.mark.long
 def test_the_recipe_gives_the_scorers_scores(spark, tmp_path, monkeypatch):
     recipe = re.search(r"^## Spark$.*?^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)[1]
     monkeypatch.chdir(tmp_path)

@@ -40,6 +40,7 @@ def run(slurm, *words: str) -> subprocess.CompletedProcess:
     return subprocess.run(["bash", SCRIPT, *words], env=slurm, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.long
 def test_two_nodes_learn_as_one_process(slurm, ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     few = {

@@ -229,7 +229,10 @@ ACCELERATE = (
 )
 
 
-@pytest.mark.parametrize("launcher", [TORCHRUN, ACCELERATE], ids=["torchrun", "accelerate launch"])
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param(TORCHRUN, id="torchrun"), pytest.param(ACCELERATE, id="accelerate launch", marks=pytest.mark.long)],
+)
 def test_two_processes_learn_as_one(ratings, tmp_path, launcher):
     start = make_tiny_scorer(tmp_path / "start", dropout=0.0)
     steps = {
