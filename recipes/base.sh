@@ -19,8 +19,9 @@ SHIP_OPTIONS=${SHIP_OPTIONS:-} # of that fine-tuning, such as --frozen-layers 4
 PRETRAIN=${PRETRAIN:-pretrain_mini}
 FINETUNE=${FINETUNE:-finetune_mini}
 PAIRS=${PAIRS:-$WORK/pairs}    # synthetic pairs
-CONTRASTS=${CONTRASTS:-8000}   # from parallel text; half as many roles, and opposites
+CONTRASTS=${CONTRASTS:-8000}   # from parallel text
 NEAR=${NEAR:-8000}             # near copies
+TEMPLATES=${TEMPLATES:-4000}   # of roles, and as many of opposites
 LONGER=${LONGER:-2500}         # texts of two to four segments
 LAYER=${LAYER:-9}              # of the encoder, which BERTscore compares
 DIVISOR=${DIVISOR:-1}          # of all numbers of pairs and bootstrap samples, as in mini.sh
@@ -88,15 +89,14 @@ validation=$WORK/wmt2018/validation.jsonl
 for seed in $SEEDS; do
     train=$base/train-$seed
     if [ ! -f "$train.jsonl" ]; then
-        half=$(of $((CONTRASTS / 2)))
         bleurt-repro data anchors --ratings "$base/ratings.jsonl" --share 0.15 --seed "$seed" --output "$train-anchored.jsonl"
         bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
             --reordered 0.4 --mirrored 0.25 --ratings "$base/ratings.jsonl" --pairs "$(of "$CONTRASTS")" --seed "$seed" \
             --output "$train-contrasts.jsonl"
         bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$base/ratings.jsonl" \
             --pairs "$(of "$NEAR")" --seed "$seed" --output "$train-near-copies.jsonl"
-        bleurt-repro data roles --pairs "$half" --seed "$seed" --output "$train-roles.jsonl"
-        bleurt-repro data opposites --pairs "$half" --seed "$seed" --output "$train-opposites.jsonl"
+        bleurt-repro data roles --pairs "$(of "$TEMPLATES")" --seed "$seed" --output "$train-roles.jsonl"
+        bleurt-repro data opposites --pairs "$(of "$TEMPLATES")" --seed "$seed" --output "$train-opposites.jsonl"
         cat "$train-contrasts.jsonl" "$train-near-copies.jsonl" "$train-roles.jsonl" "$train-opposites.jsonl" \
             >"$train-more.jsonl"
         python "$recipes/training_set.py" --ratings "$train-anchored.jsonl" --joined "$(of "$LONGER")" --seed "$seed" \
