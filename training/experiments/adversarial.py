@@ -40,7 +40,7 @@ from bleurt_repro.metric.statistics import share_with_interval
 from bleurt_repro.training.experiments.baselines import shown_name
 from bleurt_repro.training.experiments.minimal_pairs import score_function
 from bleurt_repro.training.experiments.options import command, read_options, shorten
-from bleurt_repro.training.experiments.report import write_report
+from bleurt_repro.training.experiments.report import draw_frame, write_report
 from bleurt_repro.training.results import Result, fingerprint
 
 TURNED_MEANINGS = Path(__file__).with_name("turned_meanings.yaml")
@@ -395,7 +395,7 @@ def shares_table(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str
                 kind.replace("_", " "): f"{100 * row['kinds'][kind][name]['share']:.1f}" for kind in kinds
             }
     counts = {kind.replace("_", " "): str(rows[0]["kinds"][kind]["n"]) for kind in kinds}
-    return str(pandas.DataFrame({"candidates": counts, **columns}).to_markdown(disable_numparse=True))
+    return draw_frame(pandas.DataFrame({"candidates": counts, **columns})).rstrip("\n")
 
 
 def _letters(word: str, random: Random) -> str:

@@ -28,7 +28,7 @@ from bleurt_repro.training.experiments.options import (
     command,
     read_options,
 )
-from bleurt_repro.training.experiments.report import error_bars, percent, style, write_report
+from bleurt_repro.training.experiments.report import draw_frame, error_bars, percent, style, write_report
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
@@ -229,8 +229,8 @@ def draw_table(results: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             "**Kendall tau** x 100 [95 % interval], average over language pairs, by skew of the test ratings\n",
-            pandas.DataFrame(columns).to_markdown(disable_numparse=True) + "\n",
-            pandas.DataFrame(kept, index=alphas).fillna("-").to_markdown(disable_numparse=True) + "\n",
+            draw_frame(pandas.DataFrame(columns)),
+            draw_frame(pandas.DataFrame(kept, index=alphas)),
         ]
     )
 

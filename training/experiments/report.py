@@ -15,6 +15,7 @@ from bleurt_repro.training.results import COLOURS, RESULTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
     from bleurt_repro.training.results import Result
 
@@ -144,8 +145,17 @@ def markdown(table: Mapping[str, Mapping[str, str]]) -> str:
     """
     import pandas
 
-    drawn = pandas.DataFrame.from_dict(table, orient="index")
-    return drawn.fillna("-").to_markdown(disable_numparse=True) + "\n"
+    return draw_frame(pandas.DataFrame.from_dict(table, orient="index"))
+
+
+def draw_frame(frame: DataFrame) -> str:
+    """Draw a data frame as a Markdown table; a missing cell is "-", and no name or text can end a cell."""
+
+    def cell(value: object) -> object:
+        return value.replace("|", "\\|").replace("\n", " ") if isinstance(value, str) else value
+
+    shown = frame.fillna("-").map(cell).rename(index=cell, columns=cell)
+    return str(shown.to_markdown(disable_numparse=True)) + "\n"
 
 
 def _cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:

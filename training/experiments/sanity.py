@@ -34,7 +34,7 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     score_function,
 )
 from bleurt_repro.training.experiments.options import command, read_options, shorten
-from bleurt_repro.training.experiments.report import MARKERS, add_legend, write_report
+from bleurt_repro.training.experiments.report import MARKERS, add_legend, draw_frame, write_report
 from bleurt_repro.training.results import COLOURS, Result
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _table_parts(table: str, rows: list[dict[str, Any]]) -> list[str]:
     drawn = pandas.DataFrame({"pairs": counts, **columns}).rename(index=_words)
     return [
         f"**{_title(table)}**\n",
-        drawn.to_markdown(disable_numparse=True) + "\n",
+        draw_frame(drawn),
         "".join(_verdict(row["name"], row["tables"][table]) for row in rows),
     ]
 
@@ -298,7 +298,7 @@ def _extremes_parts(results: Mapping[str, Any]) -> list[str]:
     return [
         f"Extremes, on {first['references']} references of {results['references']['file']}: {made}{skipped}. "
         "Shares of references, and percentiles of scores, in percent; ties count against the metric.\n",
-        pandas.DataFrame(columns).to_markdown(disable_numparse=True) + "\n",
+        draw_frame(pandas.DataFrame(columns)),
     ]
 
 
