@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draw the cards in the package from docs/results: that of the embedded checkpoint, then that of the Space, which repeats its figures.
+# Draw the cards in the repository from docs/results: those of the two checkpoints, then that of the Space, which repeats mini's figures.
 #
 #     sh recipes/cards.sh
 set -eu
@@ -16,4 +16,12 @@ bleurt-repro card "$checkpoint" $training \
     --dataset sentence-transformers/stsb \
     --domain "English: news translated into it, by the ratings that it was trained on; data-to-text as measured below; untested elsewhere." \
     --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals; the translator behind the synthetic pairs has seen these and Multi30k, whose captions are published for non-commercial research. Labelled and synthetic pairs are from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA)."
+bleurt-repro card metric/checkpoint/bleurt-repro-base --training docs/results/base-training/1-finetuned.json \
+    --results docs/results/wmt18-base.json --results docs/results/webnlg-base.json --results docs/results/sanity-base.json \
+    --results docs/results/adversarial-base.json --results docs/results/reliability-base.json \
+    --recipe docs/development/make-the-base-checkpoint.md --license apache-2.0 \
+    --base-model sentence-transformers/all-mpnet-base-v2 \
+    --dataset wikimedia/wikipedia --dataset Helsinki-NLP/tatoeba --dataset sentence-transformers/stsb \
+    --domain "English: news translated into it, by the ratings that it was trained on; data-to-text as measured below; untested elsewhere." \
+    --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals. Near copies are made of sentences of Wikipedia (CC BY-SA)."
 bleurt-repro card metric/bleurt_repro

@@ -47,6 +47,15 @@ DRAWN_FROM = {
         "docs/results/mini-training",
         "metric/checkpoint/bleurt-repro-mini/results.json",
     ),
+    "metric/checkpoint/bleurt-repro-base/README.md": (
+        "docs/results/wmt18-base.json",
+        "docs/results/webnlg-base.json",
+        "docs/results/sanity-base.json",
+        "docs/results/adversarial-base.json",
+        "docs/results/reliability-base.json",
+        "docs/results/base-training",
+        "metric/checkpoint/bleurt-repro-base/results.json",
+    ),
     "metric/bleurt_repro/README.md": ("docs/results/wmt18.json", "docs/results/webnlg.json"),
 }
 

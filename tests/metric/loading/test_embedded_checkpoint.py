@@ -1,4 +1,4 @@
-"""The embedded checkpoint: its size, its sense of order, its card, and real pairs through each way of scoring."""
+"""The checkpoints of the repository: size, sense of order, cards, and real pairs through each way of scoring."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors import safe_open
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main
@@ -14,13 +16,21 @@ from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.training.experiments.minimal_pairs import TABLES, read_minimal_pairs
 from tests.real_data import wmt_ratings
 
-FOLDER = EMBEDDED_FOLDER / "bleurt-repro-mini"
+FOLDER, BASE = EMBEDDED_FOLDER / "bleurt-repro-mini", EMBEDDED_FOLDER / "bleurt-repro-base"
+RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results"
 REFERENCE = "The cat sat on the mat."
 
 
 @pytest.fixture(scope="module")
 def scorer():
     return BleurtScorer(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def base():
+    if not BASE.exists():
+        pytest.skip("bleurt-repro-base is in clones only")
+    return BleurtScorer("bleurt-repro-base", device="cpu")
 
 
 def test_it_is_small_and_in_half_precision():
@@ -30,7 +40,35 @@ def test_it_is_small_and_in_half_precision():
         assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F16"}  # noqa: SIM118
 
 
-def test_scores_fall_from_identical_to_unrelated(scorer):
+def test_the_larger_one_is_stored_in_small_shards_of_bytes(base):
+    shards = sorted(BASE.glob("*.safetensors"))
+    assert sum(shard.stat().st_size for shard in shards) <= 111_000_000
+    assert max(shard.stat().st_size for shard in shards) <= 45_000_000
+    kinds = set()
+    for shard in shards:
+        with safe_open(shard, "pt") as file:
+            kinds |= {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+    assert kinds == {"F8_E4M3", "F32"}
+
+
+def test_plain_transformers_scores_as_the_larger_one_does(base):
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    model = AutoModelForSequenceClassification.from_pretrained(BASE).eval()
+    assert model.dtype == torch.float32
+    candidates = [
+        "A cat was sitting on the mat.",
+        "",
+        "Stock prices fell sharply on Monday, as many had expected. " * 3,
+    ]
+    inputs = tokenizer([REFERENCE] * 3, candidates, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = model(**inputs).logits[:, 0].tolist()
+    assert base.score(references=[REFERENCE] * 3, candidates=candidates) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["scorer", "base"])
+def test_scores_fall_from_identical_to_unrelated(name, request):
+    scorer = request.getfixturevalue(name)
     candidates = [
         REFERENCE,
         "A cat was sitting on the mat.",
@@ -49,9 +87,11 @@ def test_neighbours_change_a_score_by_less_than_1e_5(scorer):
     assert together == pytest.approx(alone, abs=1e-5)
 
 
-def test_the_card_holds_the_figures_of_the_results(scorer):
-    card = (FOLDER / "README.md").read_text()
-    results = json.loads((Path(__file__).resolve().parents[3] / "docs" / "results" / "wmt18.json").read_text())
+@pytest.mark.parametrize(("name", "folder", "file"), [("scorer", FOLDER, "wmt18"), ("base", BASE, "wmt18-base")])
+def test_the_card_holds_the_figures_of_the_results(name, folder, file, request):
+    scorer = request.getfixturevalue(name)
+    card = (folder / "README.md").read_text()
+    results = json.loads((RESULTS / f"{file}.json").read_text())
     row = next(row for row in results["rows"] if row["kind"] == "checkpoint")
     assert scorer.signature.split("|")[1] in row["signature"]  # the hash: measured on these very weights
     for figures in row["groups"].values():
@@ -62,7 +102,7 @@ def test_the_card_holds_the_figures_of_the_results(scorer):
 def test_the_readme_shows_this_checkpoints_signature_and_figures(scorer):
     readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
     assert scorer.signature in readme
-    table = json.loads((Path(__file__).resolve().parents[3] / "docs" / "results" / "wmt18.json").read_text())
+    table = json.loads((RESULTS / "wmt18.json").read_text())
     for row in table["rows"]:
         assert f"{100 * row['average']['kendall_tau']:.1f}" in readme
 
@@ -82,8 +122,10 @@ def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_d
     assert written == pytest.approx(scorer.score(**texts), abs=1e-6)
 
 
-def test_the_reference_itself_scores_highest(scorer):
+@pytest.mark.parametrize("name", ["scorer", pytest.param("base", marks=pytest.mark.long)])
+def test_the_reference_itself_scores_highest(name, request):
     """Of everyday sentences, too: once copies of those like the templates of `data roles` scored low."""
+    scorer = request.getfixturevalue(name)
     pairs = [pair for path in TABLES.values() for pair in read_minimal_pairs(path)]
     references = [pair.reference for pair in pairs]
     itself, better, worse = (
