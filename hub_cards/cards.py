@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.files.writing import markdown_table
 from bleurt_repro.metric.install import install_command, package_source
-from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.layout import Layout, separators_of
 from bleurt_repro.training.results import Result, repeating_command
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def draw_model_card(
     """
     from huggingface_hub import ModelCard, ModelCardData
 
-    from bleurt_repro.metric.loading.find import embedded_names
+    from bleurt_repro.metric.loading.find import IN_CLONES, embedded_names
     from bleurt_repro.metric.scorer import BleurtScorer
 
     folder = Path(folder)
@@ -109,14 +109,14 @@ def draw_model_card(
         data,
         template_path=str(TEMPLATES / "model_card.md"),
         name=name,
-        short_name=repo_id or (name if name in embedded_names() else address),
+        short_name=repo_id or (name if name in embedded_names() and name not in IN_CLONES else address),
         address=address,
         install=install_command(source=source),
         in_clone=package_source(source) is None,
         pair=PAIR,
         source_text=SOURCE if layout.reads_sources else None,
         score=_example_score(scorer),
-        plain=_plain_use(folder) if _is_plain_pair(layout) else None,
+        plain=_plain_use(folder) if _is_plain_pair(scorer) else None,
         summary=_summary(scorer, layout, measured, stages, license),
         layout=layout,
         calibration=scorer.calibration,
@@ -170,9 +170,10 @@ def _example_score(scorer: BleurtScorer) -> float:
     return scorer.score(candidates=[PAIR["candidate"]], references=references, sources=sources)[0]
 
 
-def _is_plain_pair(layout: Layout) -> bool:
-    """Check whether a tokenizer's own way to join two texts is the one that the checkpoint reads."""
-    return list(layout.inputs) == ["reference", "candidate"] and layout.separators == 1
+def _is_plain_pair(scorer: BleurtScorer) -> bool:
+    """Check whether the tokenizer's own way to join two texts is the one that the checkpoint reads."""
+    layout = scorer.layout
+    return list(layout.inputs) == ["reference", "candidate"] and layout.separators == separators_of(scorer.tokenizer)
 
 
 def _plain_use(folder: Path) -> dict[str, Any]:

@@ -97,6 +97,7 @@ def test_the_card_holds_the_figures_of_the_results(name, folder, file, request):
     for figures in row["groups"].values():
         assert f"{100 * figures['kendall_tau']['value']:.1f}" in card
     assert scorer.signature in card
+    assert f'AutoTokenizer.from_pretrained("path/to/{folder.name}")' in card  # plain transformers reads what it reads
 
 
 def test_the_readme_shows_this_checkpoints_signature_and_figures(scorer):
