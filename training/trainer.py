@@ -41,9 +41,10 @@ class ScorerTrainer(Trainer):
         trained._no_split_modules = layer_classes(trained)
         freeze_layers(trained, getattr(self.args, "frozen_layers", 0))
         dropout = getattr(self.args, "dropout", None)
-        for module in trained.modules() if dropout is not None else ():
-            if isinstance(module, nn.Dropout):
-                module.p = dropout
+        if dropout is not None:
+            for module in trained.modules():
+                if isinstance(module, nn.Dropout):
+                    module.p = dropout
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Do one step, and stop if the loss is no finite number."""
