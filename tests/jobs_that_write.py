@@ -14,9 +14,17 @@ from tests.killed import Job
 from tests.tiny_experiments import make_ratings, write_data
 
 # Commands that run a model for so long that all their kills take minutes.
-LONG = ("finetune", "pretrain", "data synthetic", "convert", "ensemble", "score onnx", "compare") + tuple(
-    f"experiment {name}" for name in ("sanity", "wmt", "agreement")
-)
+LONG = (
+    "finetune",
+    "pretrain",
+    "data synthetic",
+    "data denoise",
+    "convert",
+    "average",
+    "ensemble",
+    "score onnx",
+    "compare",
+) + tuple(f"experiment {name}" for name in ("sanity", "wmt", "agreement"))
 STEPS = "--max-steps 2 --eval-steps 1 --save-steps 1 --global-batch-size 8 --learning-rate 1e-3 --disable-tqdm true --resume"
 
 

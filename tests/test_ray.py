@@ -92,6 +92,7 @@ def _die_once(beside: Path, now: bool) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_costs_nothing(cluster, pairs, score, tmp_path, monkeypatch):
     alone = score(pairs, "alone.txt")
     monkeypatch.setattr(scoring, "_RayScorer", DiesInTheMiddle)

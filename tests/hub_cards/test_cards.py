@@ -178,6 +178,7 @@ def printed(program, capsys):
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.long
 def test_the_code_of_a_card_runs_for_a_stranger(tiny_scorer, tmp_path):
     """In processes of their own, line by line as the card has it; the package itself is installed here already."""
     (install, *shell), programs = code_of(draw_model_card(tiny_scorer), tiny_scorer)

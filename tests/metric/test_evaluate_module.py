@@ -201,6 +201,7 @@ def test_load_by_name_from_any_folder(tmp_path, monkeypatch):
     assert identical > reworded > negated > unrelated
 
 
+@pytest.mark.long
 def test_as_bleurt_it_takes_the_place_of_evaluates_own_module(tmp_path):
     def run(*words):
         offline = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1"}

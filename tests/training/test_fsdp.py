@@ -40,6 +40,7 @@ def start(tmp_path):
     return str(make_tiny_scorer(tmp_path / "start", dropout=0.0))
 
 
+@pytest.mark.long
 def test_fine_tuning(start, ratings, tmp_path):
     words = options({"--model": start}, ratings, {**FEW, "--disable_tqdm": "true"})
     finetune([*words, "--output_dir", str(tmp_path / "one")])
@@ -52,6 +53,7 @@ def test_fine_tuning(start, ratings, tmp_path):
     assert two == pytest.approx(one, abs=1e-3)
 
 
+@pytest.mark.long
 def test_pre_training(start, pairs, tmp_path):
     words = options({"--model": start, "--pairs": str(pairs)}, {**STEPS, **FEW})
     pretrain([*words, "--output_dir", str(tmp_path / "one")])

@@ -102,6 +102,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(ratings, tiny_scorer, tmp_path
     assert all(whole[name].equal(resumed[name]) for name in whole)
 
 
+@pytest.mark.long
 def test_the_module_does_what_the_command_does(ratings, tiny_scorer, tmp_path):
     few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2", "--model": str(tiny_scorer)}
     run = launch(options(few, ratings))
