@@ -257,12 +257,15 @@ def data_near_copies(
     pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 24_000,
     most_texts: Annotated[int, typer.Option(help="How many sentences of the input to read.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    turned: Annotated[
+        float, typer.Option(help="Score of another meaning, in standard deviations of ratings (0: a system's output).")
+    ] = -0.4,
     overwrite: Overwrite = False,
 ) -> None:
     """Make near copies of sentences: one thing changed, which turns the meaning, or keeps it."""
     from bleurt_repro.datasets_builders.contrasts.near_copies import near_copy_file
 
-    _print_counts(near_copy_file(output, pairs, input, column, ratings, most_texts, seed, overwrite))
+    _print_counts(near_copy_file(output, pairs, input, column, ratings, most_texts, seed, turned, overwrite))
 
 
 def _print_counts(counts: dict[str, int]) -> None:

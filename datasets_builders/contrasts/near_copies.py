@@ -85,29 +85,34 @@ _MARKUP = ("<div>{}</div>", "<span class='text'>{}</span>", "**{}**", "{{{}}}", 
 Change = Callable[[str, Random], str | None]
 
 
-def make_near_copies(texts: Sequence[str], pairs: int, seed: int = 0) -> list[Contrast]:
+def make_near_copies(texts: Sequence[str], pairs: int, seed: int = 0, turned: float = TURNED) -> list[Contrast]:
     """Make near copies of texts.
 
     Args:
         texts: English sentences; those of fewer than 6 words, or more than 60, are left out.
         pairs: how many to make.
         seed: of all that is drawn.
+        turned: the score of another meaning, in standard deviations of ratings.
 
     Returns:
-        rows of "reference", "candidate", "score" (`TURNED`, `SAME_MEANING` or one of `DEGENERATE`) and "system", which names the
+        rows of "reference", "candidate", "score" (`turned`, `SAME_MEANING` or one of `DEGENERATE`) and "system", which names the
         kind ("contrast: currency").
 
     Raises:
-        ValueError: if `pairs` is not positive, or fewer than two texts can be used.
+        ValueError: if `pairs` is not positive, `turned` is not below `SAME_MEANING`, or fewer than two texts can be used.
     """
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
+    if not -10 <= turned < SAME_MEANING:
+        raise ValueError(
+            f"another meaning is worth less than the same in other words ({SAME_MEANING}), and -10 at least; found {turned}"
+        )
     used = sorted({text for text in texts if FEWEST_WORDS <= len(text.split()) <= MOST_WORDS})
     if len(used) < 2:
         raise ValueError(
             f"expected at least two texts of {FEWEST_WORDS} to {MOST_WORDS} words, found {len(used)} of {len(texts)} texts"
         )
-    random, maker = np.random.default_rng(seed), _Maker(used)
+    random, maker = np.random.default_rng(seed), _Maker(used, turned)
     made: list[Contrast] = []
     while len(made) < pairs:
         made += maker.make(random)
@@ -122,6 +127,7 @@ def near_copy_file(
     ratings: str | Path | None = None,
     most_texts: int = 50_000,
     seed: int = 0,
+    turned: float = TURNED,
     overwrite: bool = False,
 ) -> dict[str, int]:
     """Make near copies of the texts of files and write them as JSON lines.
@@ -134,6 +140,7 @@ def near_copy_file(
         ratings: file of ratings, as `rating_records` reads it, whose references join in.
         most_texts: how many sentences of `input` to read.
         seed: of `make_near_copies`.
+        turned: of `make_near_copies`.
         overwrite: of `chosen_contrasts`.
 
     Returns:
@@ -154,7 +161,7 @@ def near_copy_file(
     if input is not None:
         config = SyntheticConfig(column=column, max_segments=most_texts)
         texts += [segment.text for segment in Segments(str(input), config)]
-    return write_contrasts(place, make_near_copies(texts, pairs, seed))
+    return write_contrasts(place, make_near_copies(texts, pairs, seed, turned))
 
 
 @cache
@@ -199,8 +206,9 @@ def _pattern(kind: str) -> re.Pattern[str]:
 class _Maker:
     """Knows which texts allow which change, and makes the rows of one draw."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], score: float) -> None:
         self.texts = texts
+        self.score = score
         self.names = sorted({name for text in texts for name in names_in(text)})
         self.pool = sorted({word for text in texts for word in re.findall(r"\b[a-z]{4,}\b", text)})
         known = frozenset(self.names)
@@ -234,7 +242,7 @@ class _Maker:
             text = self.text_for("same", random)
             changed = exchange(text, "same", random) if random.random() < 0.8 else vary_contractions(text)
         else:
-            kind, score = draw(self.kinds, random), TURNED
+            kind, score = draw(self.kinds, random), self.score
             text = self.text_for(kind, random)
             changed = self.turned[kind](text, random)
         if changed is None or changed == text:

@@ -71,6 +71,13 @@ def test_labels_get_the_scale_of_the_ratings_they_share(files):
     assert len(score) == 10 + 1 + 2 + 2 + 1
 
 
+def test_labels_on_the_scale_of_ratings_are_taken_as_they_are(files):
+    recipe("training_set.py")["main"](**files, joined=0, scaled=True)
+    score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
+    assert score["Reference 4.", "Text 4."] == pytest.approx((0.5 + 1.5) / 2)  # a label of 2.0 is brought back to 1.5
+    assert score["Reference 30.", "Text 30."] == 0.0
+
+
 def test_a_rating_and_a_label_that_disagree_are_averaged(files):
     rows = read(files["labels"][0])
     rows[0]["score"], rows[1]["score"] = rows[1]["score"], rows[0]["score"]  # the same mean and deviation

@@ -77,6 +77,15 @@ def test_pairs_have_the_scores_of_their_kind_and_differ_in_little():
     assert 0.35 < len(changed_references) / sum(1 for row in rows if row["system"][10:] not in DEGENERATE) < 0.65
 
 
+def test_another_meaning_may_be_given_another_score():
+    usual, lower = make_near_copies(TEXTS, 200, seed=1), make_near_copies(TEXTS, 200, seed=1, turned=-0.7)
+    assert [row["candidate"] for row in usual] == [row["candidate"] for row in lower]
+    assert [row["score"] for row in lower] == [-0.7 if row["score"] == TURNED else row["score"] for row in usual]
+    for turned in (SAME_MEANING, float("nan"), float("-inf")):
+        with pytest.raises(ValueError, match=r"worth less than the same in other words \(1.1\)"):
+            make_near_copies(TEXTS, 5, turned=turned)
+
+
 def test_the_seed_decides_all():
     assert make_near_copies(TEXTS, 50, seed=3) == make_near_copies(TEXTS, 50, seed=3)
     assert make_near_copies(TEXTS, 50, seed=3) != make_near_copies(TEXTS, 50, seed=4)

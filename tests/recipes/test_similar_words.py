@@ -1,0 +1,88 @@
+"""Similar words in place of each other, and the scores of a larger model beside their pairs."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+
+import pytest
+import torch
+import typer
+from transformers import BertConfig, BertModel
+
+from tests.conftest import ROOT, make_tiny_tokenizer
+
+SIMILAR = runpy.run_path(str(ROOT / "recipes" / "similar_words.py"))
+SCORED = runpy.run_path(str(ROOT / "recipes" / "scored_pairs.py"))
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    torch.manual_seed(0)
+    tokenizer = make_tiny_tokenizer(tmp_path / "encoder")
+    model = BertModel(BertConfig(vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=2))
+    model.save_pretrained(tmp_path / "encoder")
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    return str(tmp_path / "encoder"), model.get_input_embeddings().weight, tokenizer
+
+
+def test_one_word_becomes_one_of_its_nearest_and_no_word_that_judges(encoder, tmp_path):
+    folder, table, tokenizer = encoder
+    words = [piece for piece in tokenizer.get_vocab() if re.fullmatch("[a-z]{3,}", piece)]
+    judging = SIMILAR["judging_words"]()
+    assert {"million", "up"} <= judging
+    # every word stands in enough sentences; the first one in capitals
+    texts = [" ".join([words[i].capitalize(), *words, "north", "million."]) for i in range(12) for _ in "ab"]
+    ratings = tmp_path / "ratings.jsonl"
+    ratings.write_text(
+        "".join(
+            json.dumps({"reference": f"{text} {i}", "candidate": "x", "score": 0}) + "\n"
+            for i, text in enumerate(texts)
+        )
+    )
+    sentences = tmp_path / "sentences.txt"
+    sentences.write_text("\n".join(texts) + "\n")
+    output = tmp_path / "similar.jsonl"
+    SIMILAR["main"](input=str(sentences), ratings=ratings, encoder=folder, output=output, pairs=80)
+    rows = read(output)
+    assert len(rows) == 80
+    vectors = torch.nn.functional.normalize(table.detach(), dim=-1)
+    known = sorted(set(words) - judging)
+    for row in rows:
+        changed = [
+            (old, new)
+            for old, new in zip(row["reference"].split(), row["candidate"].split(), strict=True)
+            if old != new
+        ]
+        [(old, new)] = changed
+        assert old[0].isupper() == new[0].isupper()
+        pair = [old.lower(), new.lower()]
+        assert not judging & set(pair)
+        # one of the two is among the nearest of the other
+        ranks = []
+        for one, other in (pair, pair[::-1]):
+            similarity = (
+                vectors[[tokenizer.convert_tokens_to_ids(word) for word in known]]
+                @ vectors[tokenizer.convert_tokens_to_ids(one)]
+            )
+            nearer = [known[i] for i in similarity.argsort(descending=True)]
+            ranks.append(nearer.index(other))
+        assert 1 <= min(ranks) <= SIMILAR["NEAREST"]
+
+
+def test_scores_stand_beside_their_pairs_within_the_bounds_of_ratings(tmp_path):
+    pairs, scores, output = tmp_path / "pairs.jsonl", tmp_path / "scores.txt", tmp_path / "scored.jsonl"
+    pairs.write_text("".join(json.dumps({"reference": "R", "candidate": text}) + "\n" for text in "abc"))
+    scores.write_text("0.25\n-99\n99\n")
+    SCORED["main"](pairs=pairs, scores=scores, output=output)
+    assert [(row["candidate"], row["score"]) for row in read(output)] == [
+        ("a", 0.25), ("b", SCORED["LEAST"]), ("c", SCORED["MOST"])
+    ]  # fmt: skip
+    scores.write_text("0.25\n")
+    with pytest.raises((ValueError, typer.BadParameter), match="pairs"):
+        SCORED["main"](pairs=pairs, scores=scores, output=output)
