@@ -11,10 +11,13 @@ import pytest
 from tests.conftest import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "draw_reproduction.py"))
-NOT_MEASURED, draw_document, main = (SCRIPT[name] for name in ("NOT_MEASURED", "draw_document", "main"))
+NOT_MEASURED, PAGES, PLOTS, draw_document, draw_page, main = (
+    SCRIPT[name] for name in ("NOT_MEASURED", "PAGES", "PLOTS", "draw_document", "draw_page", "main")
+)
 
 DOCUMENT = ROOT / "docs" / "reproduction.md"
 RESULTS = ROOT / "docs" / "results" / "reproduction"
+IMAGES = ROOT / "docs" / "images" / "reproduction"
 
 
 def test_the_document_is_what_the_results_give():
@@ -23,7 +26,38 @@ def test_the_document_is_what_the_results_give():
     emptied = re.sub(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", r"\1\3", text, flags=re.DOTALL)
     names = re.findall(r"<!-- begin (\S+) -->\n<!-- end \1 -->", emptied)
     assert draw_document(emptied, RESULTS) == text, f"redraw it: {main.__doc__}"
-    assert {path.stem for path in RESULTS.glob("*.json")} <= set(names)
+    assert {path.stem for path in RESULTS.glob("*.json")} <= {*names, *PAGES}
+    for name, heading in PAGES.items():
+        assert (RESULTS / f"{name}.md").read_text() == draw_page(heading, RESULTS / f"{name}.json")
+
+
+def test_every_plot_stands_in_the_document_for_light_and_dark_pages():
+    text = DOCUMENT.read_text()
+    shown = re.findall(r"images/reproduction/(\S+?)-(light|dark)\.svg", text)
+    assert sorted(shown) == sorted((name, mode) for name in PLOTS for mode in ("light", "dark"))
+    assert sorted(path.name for path in IMAGES.iterdir()) == sorted(f"{name}-{mode}.svg" for name, mode in shown)
+
+
+def test_plots_and_time_come_from_the_results(tmp_path):
+    document, results, images = tmp_path / "d.md", tmp_path / "results", tmp_path / "images"
+    results.mkdir()
+    document.write_text("<!-- begin training-time -->\n<!-- end training-time -->\n")
+    found = json.loads((RESULTS / "ablation.json").read_text())
+    (results / "ablation.json").write_text(json.dumps(found))
+    main([str(document), str(results), str(images)])
+    before = {path.name: path.read_bytes() for path in images.iterdir()}
+    assert set(before) == {f"figure-{number}-{mode}.svg" for number in (4, 5) for mode in ("light", "dark")}
+    assert before["figure-4-light.svg"] != before["figure-4-dark.svg"]
+    assert re.search(r"^\| ablation \| 8 +\| 25 +\|$", document.read_text(), re.MULTILINE)
+    main([str(document), str(results), str(images)])
+    assert {path.name: path.read_bytes() for path in images.iterdir()} == before
+    for row in found["rows"]:
+        row["training"] = [{**run, "seconds": run["seconds"] + 60} for run in row["training"]]
+        row["average"]["kendall_tau"] += 0.1 * (row["name"] == "all")
+    (results / "ablation.json").write_text(json.dumps(found))
+    main([str(document), str(results), str(images)])
+    assert (images / "figure-4-light.svg").read_bytes() != before["figure-4-light.svg"]
+    assert "| 33 " in document.read_text()
 
 
 def test_a_figure_of_the_results_stands_in_the_document(tmp_path):
@@ -56,5 +90,5 @@ def test_what_was_not_measured_says_so(tmp_path):
     assert drawn == f"a\n<!-- begin wmt99 -->\n\n{NOT_MEASURED}\n<!-- end wmt99 -->\nb\n"
     assert draw_document(drawn, tmp_path) == drawn
     (tmp_path / "d.md").write_text(marks)
-    main([str(tmp_path / "d.md"), str(tmp_path)])
+    main([str(tmp_path / "d.md"), str(tmp_path), str(tmp_path / "images")])
     assert (tmp_path / "d.md").read_text() == drawn

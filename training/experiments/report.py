@@ -283,7 +283,7 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
             [place],
             xerr=error_bars([value], [ends], 100),
             label=KINDS.get(kind, "published, without interval"),
-            markerfacecolor="white" if kind == "published" else COLOURS[i],
+            markerfacecolor="none" if kind == "published" else COLOURS[i],
             **{**style(i), "linestyle": "none"},
         )
     axes.set_yticks(range(len(entries)), [entry[2] for entry in entries])
