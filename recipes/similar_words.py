@@ -28,9 +28,8 @@ from bleurt_repro.datasets_builders.synthetic.segments import Segments
 from bleurt_repro.metric.files.records import read_plain_yaml
 from bleurt_repro.training.experiments import adversarial
 
-# Words of at least so many letters that stand in at least so many texts; the rest are rare, or parts of words.
-FEWEST_LETTERS, FEWEST_TEXTS = 3, 8
-# How many of a word's nearest may replace it.
+FEWEST_LETTERS = 3  # words of fewer are parts of words, for the most part
+# How many of a word's nearest may replace it, where there are so many.
 NEAREST = 10
 FEWEST_WORDS, MOST_WORDS = 6, 60
 _WORD = re.compile(r"(?<![\w'’-])[A-Za-z]+(?![\w'’-])")
@@ -44,6 +43,7 @@ def main(
     column: Annotated[str | None, typer.Option(help="Column of `input` with the text.")] = None,
     pairs: Annotated[int, typer.Option(help="How many to make.")] = 40_000,
     most_texts: Annotated[int, typer.Option(help="Sentences of `input` to read.")] = 100_000,
+    fewest_texts: Annotated[int, typer.Option(help="That a word must stand in.")] = 8,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
     """Write the pairs."""
@@ -52,7 +52,13 @@ def main(
     texts |= {segment.text for segment in Segments(input, SyntheticConfig(column=column, max_segments=most_texts))}
     used = sorted(text for text in texts if FEWEST_WORDS <= len(text.split()) <= MOST_WORDS)
     counts = Counter(word for text in used for word in {word.lower() for word in _WORD.findall(text)})
-    near = similar_words(encoder, {word for word, count in counts.items() if count >= FEWEST_TEXTS} - judging_words())
+    frequent = {word for word, count in counts.items() if count >= fewest_texts} - judging_words()
+    near = similar_words(encoder, frequent)
+    if not near:
+        raise typer.BadParameter(
+            f"{len(used)} texts of {FEWEST_WORDS} to {MOST_WORDS} words have {len(frequent)} words in {fewest_texts} texts or more, "
+            "of which fewer than two are pieces of the encoder's vocabulary: give more texts, or a lower --fewest-texts"
+        )
     rows = []
     progress = tqdm(total=pairs, desc="Similar words", unit="pair")
     while len(rows) < pairs:
@@ -64,7 +70,8 @@ def main(
         weights = np.array([counts[place.group().lower()] ** -0.5 for place in places])
         place = places[random.choice(len(places), p=weights / weights.sum())]
         word = place.group()
-        new = near[word.lower()][random.integers(NEAREST)]
+        similar = near[word.lower()]
+        new = similar[random.integers(len(similar))]
         if word.isupper() and len(word) > 1:
             new = new.upper()
         elif word[0].isupper():
@@ -85,17 +92,19 @@ def judging_words() -> set[str]:
 
 
 def similar_words(encoder: str, words: set[str]) -> dict[str, list[str]]:
-    """Return each word that is one piece of the encoder's vocabulary, with the `NEAREST` of them by cosine."""
+    """Return each word that is one piece of the encoder's vocabulary, with the `NEAREST` of them by cosine; nothing for one word."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     pieces = {piece.lower(): number for piece, number in tokenizer.get_vocab().items()}
     known = sorted(word for word in words if len(word) >= FEWEST_LETTERS and word in pieces)
+    if len(known) < 2:
+        return {}
     with torch.inference_mode():
         table = AutoModel.from_pretrained(encoder).get_input_embeddings().weight
         vectors = torch.nn.functional.normalize(table[[pieces[word] for word in known]].float(), dim=-1)
-        nearest = (vectors @ vectors.T).fill_diagonal_(-1).topk(NEAREST).indices
+        nearest = (vectors @ vectors.T).fill_diagonal_(-1).topk(min(NEAREST, len(known) - 1)).indices
     return {word: [known[i] for i in row] for word, row in zip(known, nearest.tolist(), strict=True)}
 
 

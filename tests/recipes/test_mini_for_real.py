@@ -197,3 +197,27 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
     for year in (2017, 2018):
         rows = Result.read(work / "base" / f"agreement-{year}")["rows"]
         assert len([row for row in rows if row["kind"] == "checkpoint"]) == 2 * 3  # two seeds and their mean, twice
+
+
+@pytest.mark.long
+def test_the_small_model_learns_again_from_the_larger_one(chain):
+    work, run = chain
+    start, larger = work / "embedded" / "bleurt-repro-mini", work / "embedded" / "run-71"
+    run("mini_again.sh", LARGER=str(larger), FEWEST_TEXTS="1")
+    again = work / "again"
+    # labels are the larger model's scores, and no pair of a held-out reference has one
+    rows = [json.loads(line) for line in (again / "outputs-scored.jsonl").read_text().splitlines()]
+    scores = BleurtScorer(str(larger), dtype="bfloat16").score_rows(rows)
+    assert [row["score"] for row in rows] == pytest.approx(scores, abs=0.05)
+    held = {json.loads(line)["reference"] for line in (work / "embedded" / "held_out.jsonl").read_text().splitlines()}
+    assert rows and not held & {row["reference"] for row in rows}
+    # what is between the start and the first pass is their mean
+    between, first, before = (
+        load_file(folder / "model.safetensors")["classifier.weight"].float()
+        for folder in (again / "between", again / "first", start)
+    )
+    torch.testing.assert_close(between, (first + before) / 2)
+    shipped = BleurtScorer(str(again / "bleurt-repro-mini"))
+    assert shipped.calibration is not None and shipped.layout.max_length == 256
+    for name in ("sanity", "adversarial", "agreement", "webnlg"):
+        assert Result.read(again / name).signatures["bleurt-repro-mini"] == shipped.signature

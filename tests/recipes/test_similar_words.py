@@ -86,3 +86,13 @@ def test_scores_stand_beside_their_pairs_within_the_bounds_of_ratings(tmp_path):
     scores.write_text("0.25\n")
     with pytest.raises((ValueError, typer.BadParameter), match="pairs"):
         SCORED["main"](pairs=pairs, scores=scores, output=output)
+
+
+def test_too_few_texts_are_refused_with_what_to_do(encoder, tmp_path):
+    ratings, sentences = tmp_path / "ratings.jsonl", tmp_path / "sentences.txt"
+    ratings.write_text(json.dumps({"reference": "a b c d e f", "candidate": "x", "score": 0}) + "\n")
+    sentences.write_text("one two three four five six\n")
+    with pytest.raises(typer.BadParameter, match="lower --fewest-texts"):
+        SIMILAR["main"](
+            input=str(sentences), ratings=ratings, encoder=encoder[0], output=tmp_path / "o.jsonl", pairs=1
+        )
