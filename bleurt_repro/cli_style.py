@@ -26,7 +26,7 @@ PANELS = {
     "batch_tokens progress cache masked_lm translator prefix bertscore_model entailment_model teacher",
     "Sharing the work": "num_shards shard_index engine address workers",
     "How it is made": "config pairs seed share method within year validation_ratio one_record_per_system "
-    "average_duplicates min_difference training_systems training_inputs reordered mirrored beam_size masks_per_pass "
+    "average_duplicates min_difference training_systems training_inputs reordered mirrored turned beam_size masks_per_pass "
     "max_segments most_texts dropping_rate max_records lp weight mixed_layouts max_difference gelu",
     "Statistics": "resamples confidence",
     "Contents of the card": "recipe license data_terms domain base_model dataset source title",
