@@ -104,10 +104,11 @@ class RunArguments(TrainingArguments):
                 f"global_batch_size and per_device_train_batch_size must be at least 1, found {self.global_batch_size} "
                 f"and {self.per_device_train_batch_size}"
             )
-        if self.max_steps == 0 or (self.max_steps < 0 and self.num_train_epochs <= 0):
+        # above 0 max_steps alone counts, and passes that nobody can mean would go unsaid
+        if self.max_steps == 0 or self.num_train_epochs <= 0:
             raise ValueError(
-                f"max_steps {self.max_steps} with num_train_epochs {self.num_train_epochs:g} makes no step: set max_steps "
-                "above 0, or max_steps -1 and num_train_epochs above 0"
+                f"max_steps {self.max_steps} with num_train_epochs {self.num_train_epochs:g} makes no step, or is a mistake: "
+                "set max_steps above 0 and leave num_train_epochs out, or max_steps -1 and num_train_epochs above 0"
             )
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, found {self.dropout:g}")

@@ -50,6 +50,7 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
             {"global_batch_size": 0},
             "global_batch_size and per_device_train_batch_size must be at least 1, found 0 and 32",
         ),
+        ({"num_train_epochs": 0, "max_steps": 40}, "max_steps 40 with num_train_epochs 0 makes no step"),
         ({"num_train_epochs": 0, "max_steps": -1}, "max_steps -1 with num_train_epochs 0 makes no step"),
         ({"max_steps": 0}, "max_steps 0 with num_train_epochs 3 makes no step"),
         ({"metric_for_best_model": "foo"}, "metric_for_best_model must be one of .*, found 'foo'"),
