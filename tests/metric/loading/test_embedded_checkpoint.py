@@ -123,7 +123,7 @@ def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_d
     assert written == pytest.approx(scorer.score(**texts), abs=1e-6)
 
 
-# Copies that score below 1; the checkpoints' pages name them.
+# Copies that score below 1, and what the lowest stays above; the checkpoints' pages name them.
 TAKEN_FOR_OTHERS = {
     "scorer": {"The hospital is north of the park, and the school is south of it."},
     "base": {
@@ -132,6 +132,7 @@ TAKEN_FOR_OTHERS = {
         "Add the cumin before the paprika.",
     },
 }
+LOWEST = {"scorer": 0.8, "base": -0.3}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_the_reference_itself_scores_highest(name, step, request):
         for texts in (references, [pair.better for pair in pairs], [pair.worse for pair in pairs])
     )
     low = {pair.reference for pair, score in zip(pairs, itself, strict=True) if score < 1}
-    assert low == TAKEN_FOR_OTHERS[name] & set(references) and min(itself) > -0.3
+    assert low == TAKEN_FOR_OTHERS[name] & set(references) and min(itself) > LOWEST[name]
     first = [one > max(others) for one, *others in zip(itself, better, worse, strict=True)]
     # The encoder has no upper case: candidates that differ in casing alone tie.
     assert sum(first) / len(first) > 0.95
