@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import multiprocessing
 import os
 import random
 import shutil
@@ -218,7 +219,13 @@ def main() -> int:
         groups: dict[str, Any] = known(options.output)
         for group in options.groups.split(","):
             groups[group] = run_group(copy, group, options)
-            write(options, {name: groups[name] for name in GROUPS if name in groups})
+            # in a process of its own: what it imports of the package would stand in for the mutants
+            ordered = {name: groups[name] for name in GROUPS if name in groups}
+            writing = multiprocessing.get_context("fork").Process(target=write, args=(options, ordered))
+            writing.start()
+            writing.join()
+            if writing.exitcode:
+                return 1
     return 0
 
 
@@ -292,6 +299,8 @@ def run_group(copy: Path, group: str, options: argparse.Namespace) -> dict[str, 
 
 def passes(copy: Path, tests: Sequence[str]) -> bool:
     """Run tests in a fork; return whether all pass in time."""
+    if "bleurt_repro" in sys.modules:
+        raise RuntimeError("the package was imported before the fork: the tests would not see the mutants")
     child = os.fork()
     if not child:
         os.setpgid(0, 0)

@@ -32,8 +32,8 @@ COMMON = {
     "overwrite": None,
     "resume": None,
     "learning_rate": "Of the optimizer, AdamW.",
-    "max_steps": "Steps of training; -1: as num_train_epochs says.",
-    "num_train_epochs": "Passes over the training data, if max_steps is -1.",
+    "max_steps": None,
+    "num_train_epochs": None,
     "global_batch_size": None,
     "per_device_train_batch_size": "Examples a process takes at once; lower it if memory runs out.",
     "eval_steps": "Steps between two validations; --save-steps must be a multiple of it.",
@@ -140,6 +140,9 @@ def _parse(
     """
     settings = read_yaml(find_config(config), _keys(parser)) if config else {}
     settings |= emptied or {}
+    given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in options if word.startswith("--")}
+    if "num_train_epochs" in given and "max_steps" not in given and parser.get_default("max_steps") is None:
+        settings.pop("max_steps", None)  # steps of the file would count in place of the passes that were asked for
     for key in [key for key, value in settings.items() if _is_empty(value)]:
         parser.set_defaults(**{key: settings.pop(key)})
     words = [word for key, value in settings.items() for word in _as_options(key, value)]

@@ -104,8 +104,8 @@ class FinetuningArguments(RunArguments):
 
     # darr: relative ranks made of the raw scores of validation ratings, by which RoBLEURT is measured (section 3.1)
     MEASURES: ClassVar[tuple[str, ...]] = ("kendall_tau", "pearson_r", "darr", "loss")
+    PAPER_STEPS: ClassVar[int] = 40_000
 
-    max_steps: int = 40_000
     metric_for_best_model: str | None = "kendall_tau"
     greater_is_better: bool | None = True
 

@@ -82,8 +82,8 @@ class PretrainingArguments(RunArguments):
     """The Trainer's arguments, with the defaults of BLEURT, section B.1."""
 
     MEASURES: ClassVar[tuple[str, ...]] = ("loss", "loss_.+")
+    PAPER_STEPS: ClassVar[int] = 800_000
 
-    max_steps: int = 800_000
     metric_for_best_model: str | None = "loss"
     greater_is_better: bool | None = False
 

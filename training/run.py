@@ -52,6 +52,8 @@ class RunArguments(TrainingArguments):
 
     # by which the best checkpoint may be chosen: patterns of names
     MEASURES: ClassVar[tuple[str, ...]] = ("loss",)
+    # of training where neither steps nor passes are given
+    PAPER_STEPS: ClassVar[int] = -1
 
     output_dir: str = field(metadata={"help": "Folder for the checkpoint; those of the run lie in it too."})
     resume: bool = field(
@@ -75,6 +77,13 @@ class RunArguments(TrainingArguments):
     early_stopping: int = field(
         default=0, metadata={"help": "Stop after so many evaluations without improvement; 0: never."}
     )
+    max_steps: int | None = field(  # type: ignore[assignment]
+        default=None,
+        metadata={"help": "Steps of training; by default the paper's, where num_train_epochs is left out, too."},
+    )
+    num_train_epochs: float | None = field(  # type: ignore[assignment]
+        default=None, metadata={"help": "Passes over the training data; not counted where max_steps is above 0."}
+    )
     learning_rate: float = 1e-5
     lr_scheduler_type: str = "constant"
     weight_decay: float = 0.0  # AdamW without decay is Adam
@@ -91,6 +100,7 @@ class RunArguments(TrainingArguments):
     def __post_init__(self) -> None:
         import torch
 
+        self._choose_length()
         self._check_values()
         if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
             self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
@@ -98,17 +108,23 @@ class RunArguments(TrainingArguments):
         self._check_packages()
         self._share_batch()
 
+    def _choose_length(self) -> None:
+        """Set steps and passes as the Trainer reads them, for which steps above 0 count alone."""
+        if self.max_steps is None:
+            self.max_steps = self.PAPER_STEPS if self.num_train_epochs is None else -1
+        if self.num_train_epochs is None:
+            self.num_train_epochs = 3.0  # the Trainer's own default
+        if self.max_steps == 0 or self.num_train_epochs <= 0:
+            raise ValueError(
+                f"max_steps {self.max_steps} with num_train_epochs {self.num_train_epochs:g} makes no step, or is a mistake: "
+                "give one of them, above 0"
+            )
+
     def _check_values(self) -> None:
         if self.global_batch_size < 1 or self.per_device_train_batch_size < 1:
             raise ValueError(
                 f"global_batch_size and per_device_train_batch_size must be at least 1, found {self.global_batch_size} "
                 f"and {self.per_device_train_batch_size}"
-            )
-        # above 0 max_steps alone counts, and passes that nobody can mean would go unsaid
-        if self.max_steps == 0 or self.num_train_epochs <= 0:
-            raise ValueError(
-                f"max_steps {self.max_steps} with num_train_epochs {self.num_train_epochs:g} makes no step, or is a mistake: "
-                "set max_steps above 0 and leave num_train_epochs out, or max_steps -1 and num_train_epochs above 0"
             )
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, found {self.dropout:g}")

@@ -11,6 +11,7 @@ from bleurt_repro.metric.statistics import (
     kendall_tau,
     paired_difference,
     paired_test,
+    permutation_p_values,
     resampled_means,
     resampled_places,
     share_with_interval,
@@ -222,6 +223,33 @@ def test_the_published_example_of_williams_test():
     assert t == pytest.approx(0.8913, abs=1e-4)
     assert 2 * p == pytest.approx(0.3749, abs=1e-3)
     assert williams_test(0.4, 0.5, 0.1, 103) == pytest.approx((-t, 1 - p))
+
+
+def test_williams_test_on_few_segments_by_hand():
+    # determinant 0.12, variance 0.51136; with two degrees of freedom p = 1/2 - t / (2 sqrt(2 + t^2))
+    t, p = williams_test(0.9, 0.5, 0.6, 5)
+    assert (t, p) == pytest.approx((1.41510, 0.14634), abs=1e-5)
+
+
+def test_williams_test_without_any_variance():
+    assert williams_test(0.5, -0.5, -1.0, 50) == (np.inf, 0.0)
+    assert williams_test(-0.5, 0.5, -1.0, 50) == (-np.inf, 1.0)
+
+
+def test_two_segments_are_enough_for_an_interval_and_one_is_not():
+    assert outcome([1.0, 2.0], [0.0, 0.5]).low is not None
+    assert outcome([1.0], [0.0]).low is None
+
+
+def test_p_does_not_depend_on_the_scale_of_scores():
+    scores = np.random.default_rng(5).normal(size=(2, 30)) + [[0.2], [0.0]]
+    small = scores * 2.0**-40
+    for test in (
+        lambda rows: two_sided_p_values(rows[:1] - rows[1:], trials=500),
+        lambda rows: permutation_p_values(rows, permutations=500)[:1, 1],
+    ):
+        assert 0.01 < test(scores)[0] < 0.99
+        assert test(small) == test(scores)
 
 
 def test_one_metric_twice_is_no_better():

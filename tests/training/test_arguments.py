@@ -10,6 +10,7 @@ import pytest
 from transformers import TrainingArguments
 
 from bleurt_repro.training.arguments import find_config, parse_config, run_script
+from bleurt_repro.training.finetune import FinetuningArguments
 
 
 @dataclass
@@ -160,6 +161,16 @@ def test_the_trainers_arguments(config, tmp_path: Path) -> None:
     (args,) = parse_config((TrainingArguments,), ["--config", path, "--output_dir", str(tmp_path), "--use_cpu"])
     assert (args.learning_rate, args.max_steps, args.lr_scheduler_kwargs) == (3e-5, -1, {"num_cycles": 2})
     assert args.use_cpu and not args.bf16
+
+
+def test_passes_that_are_asked_for_count_in_place_of_a_files_steps(config, tmp_path: Path) -> None:
+    words = ["--config", config("max_steps: 20\n"), "--output_dir", str(tmp_path)]
+    (args,) = parse_config((FinetuningArguments,), [*words, "--num-train-epochs", "2"])
+    assert (args.max_steps, args.num_train_epochs) == (-1, 2)
+    (args,) = parse_config((FinetuningArguments,), [*words, "--num-train-epochs", "2", "--max-steps", "30"])
+    assert args.max_steps == 30
+    (args,) = parse_config((FinetuningArguments,), words)
+    assert args.max_steps == 20
 
 
 def test_scripts_end_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

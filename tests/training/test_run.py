@@ -53,6 +53,7 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
         ({"num_train_epochs": 0, "max_steps": 40}, "max_steps 40 with num_train_epochs 0 makes no step"),
         ({"num_train_epochs": 0, "max_steps": -1}, "max_steps -1 with num_train_epochs 0 makes no step"),
         ({"max_steps": 0}, "max_steps 0 with num_train_epochs 3 makes no step"),
+        ({"num_train_epochs": 0}, "max_steps -1 with num_train_epochs 0 makes no step"),
         ({"metric_for_best_model": "foo"}, "metric_for_best_model must be one of .*, found 'foo'"),
         ({"report_to": ["nobody"]}, "--report-to nobody is unknown; there are .*wandb"),
         ({"report_to": ["wandb"]}, "--report-to wandb needs a package that is not installed: pip install wandb"),
@@ -65,6 +66,21 @@ def test_settings_that_cannot_work_are_refused_before_anything_is_read(tmp_path,
         pytest.skip("wandb is installed")
     with pytest.raises(ValueError, match=message):
         arguments(output_dir=str(tmp_path), **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps", "passes"),
+    [
+        ({}, 40_000, 3),
+        ({"num_train_epochs": 2}, -1, 2),
+        ({"max_steps": 100}, 100, 3),
+        ({"max_steps": -1}, -1, 3),
+        ({"max_steps": 100, "num_train_epochs": 2}, 100, 2),
+    ],
+)
+def test_training_is_as_long_as_the_steps_or_the_passes_that_are_given(tmp_path, settings, steps, passes):
+    args = FinetuningArguments(output_dir=str(tmp_path), **settings)
+    assert (args.max_steps, args.num_train_epochs) == (steps, passes)
 
 
 def test_a_half_written_checkpoint_is_passed_over(tmp_path):
