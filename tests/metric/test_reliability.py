@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -120,6 +121,56 @@ def test_without_numbers_of_judgements_there_is_no_noise_to_take_out():
     assert plain([0.0], 0.5) == [(-1.0, 0.0)]
     with pytest.raises(ValueError, match="do not say of how many judgements"):
         plain([0.0], 0.9, 15)
+
+
+def test_the_noise_of_single_judgements_is_taken_out_where_it_is_known():
+    plain = replace(INTERVALS, noise=None)
+    assert plain.prediction([-1.0], judgements=4)[1] == pytest.approx([1.0])
+    assert INTERVALS.prediction([-1.0], judgements=4)[1] == pytest.approx([math.sqrt(0.4375)])
+
+
+def test_without_lengths_in_the_fit_they_do_not_matter():
+    plain = RatingIntervals((0.0,), (0.0,), (1.0,), None, ((-1.0, 0.0, 1.0),))
+    assert plain([0.0], 0.5, words=[30]) == plain([0.0], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"means": (0.0,)}, "as many as scores"),
+        ({"quantiles": ((0.0, 1.0, 2.0), (0.0, 1.0))}, "as many in each band"),
+        ({"quantiles": ((0.0, 1.0), (0.0, 1.0))}, "quantiles must be three or more"),
+        ({"quantiles": ((0.0, 2.0, 1.0), (0.0, 1.0, 2.0))}, "quantiles must not fall"),
+        ({"words": (3.0,)}, "factors be as many as words"),
+        ({"words": (8.0, 3.0)}, "scores and words must rise"),
+        ({"scores": (1.0, 1.0)}, "scores and words must rise"),
+        ({"deviations": (1.0, -0.5)}, "must not be negative"),
+        ({"factors": (-1.0, 1.0)}, "must not be negative"),
+        ({"words": (-1.0, 8.0)}, "must not be negative"),
+        ({"groups": {"de-en": (0.5,)}}, "a shift and a factor"),
+        ({"groups": {"de-en": (0.5, -1.0)}}, "a shift and a factor"),
+        ({"noise": 1.5}, "noise must be from 0 to 1, found 1.5"),
+        ({"noise": -0.5}, "noise must be from 0 to 1, found -0.5"),
+    ],
+)
+def test_what_is_no_fit_of_intervals(settings, message):
+    with pytest.raises(ValueError, match=message):
+        replace(INTERVALS, **settings)
+
+
+def test_the_ends_of_what_a_fit_may_be():
+    for settings in (
+        {"noise": 0.0},
+        {"noise": 1.0},
+        {"deviations": (0.0, 0.0)},
+        {"factors": (0.0, 0.0)},
+        {"words": (0.0, 8.0)},
+        {"groups": {"de-en": (0.0, 0.0)}},
+    ):
+        replace(INTERVALS, **settings)
+    assert replace(FREE, missed=0.0).missed == 0
+    with pytest.raises(ValueError, match="missed from 0 to 1"):
+        replace(FREE, missed=1.0)
 
 
 def test_error_free_is_interpolated_and_never_falls():

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 from bleurt_repro.metric.convert.official_tokenizer import sentencepiece_tokenizer, wordpiece_tokenizer
 from bleurt_repro.metric.forward import encoding
-from bleurt_repro.metric.forward.encoding import PairEncoder
+from bleurt_repro.metric.forward.encoding import SPACE_IN_TEXT, PairEncoder, longest_word, word_starts
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from tests.official_checkpoints import make_sentencepiece, make_vocabulary
@@ -60,12 +60,12 @@ def tokenizers(folder):
     }
 
 
-@pytest.mark.long
-def test_the_ids_are_those_of_the_whole_texts(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seeds", [(6, 11, 17, 21), pytest.param(range(60), marks=pytest.mark.long)])
+def test_the_ids_are_those_of_the_whole_texts(tmp_path, monkeypatch, seeds):
     different = 0
     for name, tokenizer in tokenizers(tmp_path).items():
         encoder = PairEncoder(tokenizer, Layout(max_length=24))
-        for seed in range(60):
+        for seed in seeds:
             pair = (long_text(2 * seed), long_text(2 * seed + 1))
             with monkeypatch.context() as patch:
                 patch.setattr(encoding, "CHARACTERS_A_TOKEN", 10**9)
@@ -77,7 +77,40 @@ def test_the_ids_are_those_of_the_whole_texts(tmp_path, monkeypatch):
                 assert whole[text][: len(parts[text])] == parts[text], (name, seed)
                 assert len(parts[text]) == len(whole[text]) or len(parts[text]) > 21
                 different += parts[text] != whole[text]
-    assert different > 50, "texts must be long enough to be read in part"
+    assert different > 0.8 * len(seeds), "texts must be long enough to be read in part"
+
+
+def test_which_tokenizers_are_given_long_texts_in_parts(tmp_path):
+    for name, tokenizer in tokenizers(tmp_path).items():
+        if name == "bert":
+            assert longest_word(tokenizer) == 100
+        elif "official" in name:
+            assert longest_word(tokenizer) == 200, name
+        else:
+            assert longest_word(tokenizer) is None, name
+            assert word_starts(tokenizer) is SPACE_IN_TEXT, name
+
+
+@pytest.mark.parametrize("missing", ["normalizer", "pre_tokenizer"])
+def test_a_wordpiece_tokenizer_that_may_not_divide_at_spaces_reads_texts_whole(missing):
+    tokenizer = AutoTokenizer.from_pretrained(EMBEDDED_FOLDER / "bleurt-repro-mini")
+    setattr(tokenizer.backend_tokenizer, missing, None)
+    assert longest_word(tokenizer) is None
+
+
+def test_with_tokens_of_a_users_own_texts_are_read_whole(tmp_path):
+    for name, tokenizer in tokenizers(tmp_path).items():
+        tokenizer.add_tokens(["at the"])
+        assert longest_word(tokenizer) is None, name
+        assert word_starts(tokenizer) is None, name
+
+
+def test_a_long_word_after_others_is_one_part(tmp_path):
+    text = "the cat " * 40 + "x" * 2_000 + " sat" * 200
+    encoder = PairEncoder(tokenizers(tmp_path)["unigram"], Layout(max_length=24))
+    parts = list(encoder._parts(text, 400))
+    assert "".join(parts) == text
+    assert [len(part) for part in parts[:2]] == [319, 2_001]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +125,7 @@ def test_a_line_of_many_megabytes_takes_little_more_than_itself(text):
     program = f"""
 import resource
 from transformers import AutoTokenizer
-from bleurt_repro.metric.forward.encoding import PairEncoder
+from bleurt_repro.metric.forward.encoding import SPACE_IN_TEXT, PairEncoder, longest_word, word_starts
 from bleurt_repro.metric.layout import Layout
 encoder = PairEncoder(AutoTokenizer.from_pretrained({str(EMBEDDED_FOLDER / "bleurt-repro-mini")!r}), Layout())
 encoder.encode_all([("a cat", "a dog")])

@@ -32,6 +32,8 @@ def scorer():
         (THAI, True),
         (f"cat {GREEK}", True),
         (f"the word for good morning is {GREEK}", False),
+        (f"{GREEK} hello", True),  # eight letters to five
+        (f"{GREEK} so longer", False),  # eight to eight
         ("12:30 € \U0001f408", False),  # no letters
         ("", False),
         ("\ud800", False),
@@ -58,7 +60,7 @@ def test_the_embedded_checkpoint_reads_latin_letters_and_a_multilingual_vocabula
 @pytest.mark.parametrize(
     ("pairs", "unknown", "unread"),
     [
-        ([("It rains.", "It rains."), ("A cat.", "The dog.")], 0, 0),
+        ([("It rains.", "It rains."), ("A cat.", "The dog."), ("A café.", "Zürich")], 0, 0),
         ([(CAT, DOG), ("It rains.", "It rains.")], 1, 1),
         ([(THAI, GREEK)], 1, 1),
         ([("It rains.", "It\u200b rains."), ("caf\ufffd", "cafe")], 0, 2),
