@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from sacrebleu import corpus_bleu, corpus_chrf, sentence_bleu
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.compare.compare import compare
 from bleurt_repro.metric.scorer import ScoringResult
+from bleurt_repro.metric.statistics import two_sided_p_values
 from tests.three_systems import REFERENCES, SYSTEMS
 
 
@@ -47,6 +49,31 @@ def test_every_two_systems_are_tested(comparison):
     for test in comparison.tests:
         assert test.difference == pytest.approx(means[test.first] - means[test.second], abs=1e-6)
         assert test.wins + test.losses + test.ties == 3
+
+
+def test_two_sided_p_is_that_of_the_differences_of_the_same_segments():
+    generator = np.random.default_rng(3)
+    scores = generator.normal(size=(3, 20)) + [[0.4], [0.0], [0.1]]
+    texts = {name: [str(score) for score in own] for name, own in zip("ABC", scores, strict=True)}
+    found = compare(NumberScorer(), ["r"] * 20, texts, resamples=300, seed=7)
+    for test, (i, j) in zip(found.tests, [(0, 1), (0, 2), (1, 2)], strict=True):
+        [p] = two_sided_p_values(scores[i : i + 1] - scores[j : j + 1], 300, 7)
+        assert test.p_two_sided == pytest.approx(p)
+        assert 0.01 < p < 1
+
+
+def test_the_seed_is_0_and_two_segments_have_an_interval():
+    texts = {"A": ["1", "5"], "B": ["2", "2.5"]}
+    found = compare(NumberScorer(), ["r", "s"], texts, resamples=20)
+    assert found == compare(NumberScorer(), ["r", "s"], texts, resamples=20, seed=0)
+    assert found.seed == 0 and None not in (found.systems[0].low, found.systems[0].high)
+
+
+@pytest.mark.parametrize("resamples", [0, 1_000_001])
+def test_resamples_that_cannot_be_drawn(resamples):
+    with pytest.raises(ValueError, match="resamples must be from 1 to 1,000,000, found"):
+        compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=resamples)
+    assert compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=1).resamples == 1
 
 
 def test_segments_with_the_largest_spread_come_first(comparison):
@@ -106,6 +133,13 @@ class LengthScorer:
         return ScoringResult([float(len(text)) for text in candidates], None, "lengths<b>", 0)
 
 
+class NumberScorer:
+    """A scorer whose scores stand in the candidates."""
+
+    def compute(self, *, references, candidates, sources=None):
+        return ScoringResult([float(text) for text in candidates], None, "numbers", 0)
+
+
 @pytest.fixture(scope="module")
 def odd():
     texts = [[f"{name} <i>{'x' * (i + place)}</i>" for i in range(30)] for place, name in enumerate(ODD_NAMES)]
@@ -161,6 +195,10 @@ def test_markdown_shows_every_cell_as_it_is(odd):
 def test_latex_shows_every_cell_as_it_is(odd):
     lines = odd.to_latex().splitlines()
     assert lines[0] == "% bleurt-repro compare" and "% BLEURT: lengths<b>" in lines
+    assert [line for line in lines if "begin{tabular}" in line] == [
+        r"\begin{tabular}{lrrrrr}",
+        r"\begin{tabular}{lrrrrrrr}",
+    ]
     body = [line for line in lines if line.endswith("\\\\")]
     shown = {
         r"\textbackslash{}": "\\",
@@ -191,6 +229,12 @@ def test_a_notebook_gets_tables_of_limited_size(odd):
     long = compare(LengthScorer(), ["r"], {"A": ["x" * 10_000], "B": ["y"]}, resamples=5)
     assert len(long._repr_html_()) < 5000 and "no interval" in long._repr_html_()
     assert repr(long) == "Comparison(A: 10000.0000, B: 1.0000; 1 segments)"
+
+
+@pytest.mark.parametrize(("length", "shown"), [(200, "x" * 200), (201, "x" * 200 + "\N{HORIZONTAL ELLIPSIS}")])
+def test_a_notebook_shows_200_characters_of_a_text(length, shown):
+    page = Cells(compare(LengthScorer(), ["r"], {"A": ["x" * length], "B": ["y"]}, resamples=5)._repr_html_())
+    assert f"{length}.0000 {shown}" in [cell.strip() for cell in page.rows[-1]]
 
 
 def test_results_are_shown_in_short():
