@@ -63,7 +63,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "losses": (
         ["training/losses.py", "training/pretraining_model.py", "training/trainer.py"],
-        [f"tests/training/test_{n}.py" for n in ("ranking", "model", "trainer")],
+        [f"tests/training/test_{n}.py" for n in ("ranking", "model", "trainer", "run", "pretrain")],
     ),
     "denoising": (["training/denoise.py"], ["tests/training/test_denoise.py"]),
     "measures": (["training/experiments/measure.py"], ["tests/training/experiments"]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import re
 import time
 import warnings
@@ -126,6 +127,13 @@ class RunArguments(TrainingArguments):
                 f"global_batch_size and per_device_train_batch_size must be at least 1, found {self.global_batch_size} "
                 f"and {self.per_device_train_batch_size}"
             )
+        if not 0 <= self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be 0 or more, found {self.learning_rate:g}")
+        if not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must be above 0 and at most 1, found {self.layer_decay:g}")
+        for name in ("seed", "early_stopping"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more, found {getattr(self, name)}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, found {self.dropout:g}")
         measure = (self.metric_for_best_model or "loss").removeprefix("eval_")

@@ -120,6 +120,7 @@ def test_a_metric_without_scores_of_some_items():
         (SCORES[:1], {}, "at least two metrics for each of the 10 ratings"),
         ([row[:3] for row in SCORES], {}, "at least two metrics for each of the 10 ratings"),
         (SCORES, {"share": 1}, "share must be above 0 and below 1, found 1"),
+        (SCORES, {"share": 0}, "share must be above 0 and below 1, found 0"),
         (SCORES, {"within": "pair"}, "within dataset or year, found 'pair'"),
         (SCORES, {"method": "drop"}, "method must be one of rescore, remove, mark, found 'drop'"),
     ],
@@ -163,6 +164,20 @@ def test_on_the_command_line(tmp_path, capsys):
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
     assert [row["score"] for row in rating_records(tmp_path / "out.jsonl")] == scores.tolist()
+
+
+@pytest.mark.parametrize(("names", "share"), [(("COMET", "BLEURT"), 237 / 247), (("COMET", "ours"), 0.2)])
+def test_the_command_line_takes_the_papers_share_where_the_papers_metrics_judge(tmp_path, capsys, names, share):
+    rows = [{"year": 2018, "reference": "r", "candidate": "c", "score": float(i)} for i in range(10)]
+    (tmp_path / "ratings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["--ratings", str(tmp_path / "ratings.jsonl"), "--output", str(tmp_path / "out.jsonl")]
+    for name, row in zip(names, SCORES, strict=False):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{score}\n" for score in row))
+        words += ["--scores", f"{name}={tmp_path / name}.txt"]
+    with pytest.raises(SystemExit) as ended:
+        run(["data", "denoise", *words])
+    assert ended.value.code == 0, capsys.readouterr().err
+    assert json.loads((tmp_path / "out.jsonl.json").read_text())["share"] == share
 
 
 @pytest.mark.parametrize(

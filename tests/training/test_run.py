@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import shutil
 import signal
@@ -54,6 +55,12 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
         ({"num_train_epochs": 0, "max_steps": -1}, "max_steps -1 with num_train_epochs 0 makes no step"),
         ({"max_steps": 0}, "max_steps 0 with num_train_epochs 3 makes no step"),
         ({"num_train_epochs": 0}, "max_steps -1 with num_train_epochs 0 makes no step"),
+        ({"learning_rate": -1e-5}, "learning_rate must be 0 or more, found -1e-05"),
+        ({"learning_rate": math.nan}, "learning_rate must be 0 or more, found nan"),
+        ({"layer_decay": 0}, "layer_decay must be above 0 and at most 1, found 0"),
+        ({"layer_decay": 1.1}, "layer_decay must be above 0 and at most 1, found 1.1"),
+        ({"seed": -1}, "seed must be 0 or more, found -1"),
+        ({"early_stopping": -1}, "early_stopping must be 0 or more, found -1"),
         ({"metric_for_best_model": "foo"}, "metric_for_best_model must be one of .*, found 'foo'"),
         ({"report_to": ["nobody"]}, "--report-to nobody is unknown; there are .*wandb"),
         ({"report_to": ["wandb"]}, "--report-to wandb needs a package that is not installed: pip install wandb"),

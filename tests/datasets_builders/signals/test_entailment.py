@@ -89,6 +89,12 @@ def test_labels_that_do_not_say_so_are_refused(names):
         label_columns(names, len(names), "model")
 
 
+@pytest.mark.parametrize("outputs", [3, 4])
+def test_a_fourth_label_is_refused(outputs):
+    with pytest.raises(ValueError, match=f"found entailment, neutral, contradiction, other for {outputs} outputs"):
+        label_columns(["entailment", "neutral", "contradiction", "other"], outputs, "model")
+
+
 def test_labels_can_be_named(tmp_path):
     folder = make_classifier(tmp_path, labels=("LABEL_0", "LABEL_1", "LABEL_2"))
     with pytest.raises(ValueError, match="LABEL_0"):
