@@ -75,6 +75,9 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
 # Of these files only the values of classes, which are settings.
 SETTINGS = ("training/run.py", "training/finetune.py", "training/pretrain.py")
 
+# Values of configurations by which a run gives nothing else.
+UNSEEN = ("logging_steps", "unit_segments", "segments_per_part", "batch_tokens")
+
 SWAPS: dict[type[ast.AST], str] = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "+", ast.Pow: "*",
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.And: "or", ast.Or: "and",
@@ -193,6 +196,8 @@ def changed_number(value: float) -> str:
 def setting(line: str) -> Iterator[tuple[int, str]]:
     """Yield where the value of a line of YAML begins, and the value; nothing of a line without one."""
     key, colon, rest = line.partition(":")
+    if key.strip() in UNSEEN:
+        return
     value = rest.partition(" #")[0].strip()
     if colon and value and not key.strip().startswith("#") and value[0] not in "[{\"'&*|>":
         yield len(key) + 1 + rest.index(value), value

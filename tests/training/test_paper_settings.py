@@ -26,6 +26,15 @@ BLEURT = {
     "save_steps": 1_500,
     "load_best_model_at_end": True,
     "num_train_epochs": 3,  # not used: max_steps is set
+    # none of what the paper does not have
+    "layer_decay": 1,
+    "frozen_layers": 0,
+    "dropout": None,
+    "early_stopping": 0,
+    # the best and the last checkpoint are kept, and nothing is resumed or replaced unasked
+    "save_total_limit": 2,
+    "resume": False,
+    "overwrite": False,
 }
 FINETUNED = {**BLEURT, "max_steps": 40_000, "metric_for_best_model": "kendall_tau", "greater_is_better": True}
 PRETRAINED = {**BLEURT, "max_steps": 800_000}
@@ -78,6 +87,8 @@ def test_bleurt_is_fine_tuned_as_in_b1(tmp_path, name, model):
     assert values(arguments, FINETUNED) == FINETUNED
     assert arguments.optim.startswith("adamw_torch")  # without decay, it is Adam
     assert (ratings.model, ratings.loss, ratings.validation_ratio) == (model, "regression", 0.1)
+    assert (ratings.max_length, ratings.layout, ratings.standardize) == (128, None, True)
+    assert arguments.gradient_checkpointing == ("large" in name)  # memory, at the cost of time
 
 
 @pytest.mark.parametrize(("size", "model"), [("base", "bert-base-uncased"), ("large", "bert-large-uncased")])
@@ -85,7 +96,8 @@ def test_bleurt_is_pre_trained_as_in_b1(tmp_path, size, model):
     settings = {"pairs": ["p"], "output_dir": str(tmp_path)}
     pairs, arguments = load_config((PairArguments, PretrainingArguments), f"pretrain_{size}", settings)
     assert values(arguments, PRETRAINED) == PRETRAINED
-    assert pairs.model == f"google-bert/{model}"
+    assert (pairs.model, pairs.max_length) == (f"google-bert/{model}", 128)
+    assert arguments.gradient_checkpointing == (size == "large")
 
 
 def test_robleurt_is_trained_on_pseudo_labels_as_in_section_3_1(tmp_path):
@@ -128,6 +140,8 @@ def test_experiments_of_either_size(kind, more, size):
     options, metrics, models = read_options((kind, MetricOptions, ModelOptions), words)
     assert models.encoder == f"google-bert/bert-{size}-uncased"
     assert models.finetune == f"finetune_{size}"
+    if kind is not AblationOptions:
+        assert models.model_name == {"base": "BLEURTbase", "large": "BLEURT"}[size]
     assert getattr(options, "pretrain", f"pretrain_{size}") == f"pretrain_{size}"
     is_beside = {name.partition(":")[0]: name.partition(":")[2] for name in metrics.baselines}
     assert is_beside.get("bertscore", "google-bert/bert-large-uncased") == "google-bert/bert-large-uncased"

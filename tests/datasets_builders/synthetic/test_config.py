@@ -19,6 +19,15 @@ def test_the_defaults_are_the_papers():
 def test_ready_recipes():
     paper, small = read_config("paper"), read_config("small")
     assert (paper.beam_size, paper.max_segments, paper.split_sentences) == (8, 1_800_000, True)
+    assert (paper.masked_lm, paper.bertscore_model) == (
+        "google-bert/bert-base-uncased",
+        "google-bert/bert-large-uncased",
+    )
+    assert paper.entailment_model == "FacebookAI/roberta-large-mnli"
+    assert [(pivot.language, pivot.forward, pivot.backward) for pivot in paper.pivots] == [
+        ("fr", "Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en"),
+        ("de", "Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en"),
+    ]
     assert (small.beam_size, small.masks_per_pass) == (4, 2)
 
 

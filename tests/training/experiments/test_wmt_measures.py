@@ -193,6 +193,19 @@ def test_intervals_are_of_segments():
     assert isinstance(sample, SystemSample) and len(sample.resampled(scores, 100, 0)) == 0
 
 
+def test_a_system_that_no_resampled_segment_has_does_not_count():
+    table = small_table(5, segments=30, systems="abcde")
+    scores = table["score"].to_numpy() + np.random.default_rng(1).normal(size=len(table))
+    (sample,) = rating_samples(table, "lp", ["system_pearson"])
+    for number in (0, 2):
+        chosen = np.flatnonzero(sample.systems != number)
+        means = [
+            [values[chosen][sample.systems[chosen] == other].mean() for other in set(sample.systems[chosen])]
+            for values in (scores[sample.first], sample.second)
+        ]
+        assert sample.of(scores, chosen) == pytest.approx(pearsonr(*means)[0])
+
+
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory):
     path = tmp_path_factory.mktemp("ratings") / "ratings.jsonl"
@@ -225,6 +238,37 @@ def test_permutations_test_every_measure(ratings, tmp_path):
     assert set(results["clusters"]) == {"kendall_tau", "spa"}
     assert "PERM-BOTH" in (tmp_path / "comparisons.md").read_text()
     assert "--measures kendall_tau spa" in results["command"] and "--permutations 30" in results["command"]
+
+
+def test_the_better_metric_is_better_by_permutation_and_the_other_is_not(tmp_path):
+    rows = make_ratings(80, 1)
+    rng = np.random.default_rng(0)
+    for name, noise in (("good", 0.1), ("poor", 5.0)):
+        scores = [row["score"] + noise * rng.normal() for row in rows]
+        (tmp_path / f"{name}.txt").write_text("".join(f"{score}\n" for score in scores))
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = []
+    for names in (("good", "poor"), ("poor", "good")):
+        files = [f"{name}={tmp_path / name}.txt" for name in names]
+        options = AgreementOptions(str(tmp_path / names[0]), str(path), measures=["kendall_tau"])
+        results = run_agreement(options, MetricOptions(score_files=files, resamples=0, permutations=200))
+        assert [row["name"] for row in results["rows"]] == list(names)
+        found += [(test["first"], test["permutation_p"]) for test in results["comparisons"]]
+    assert found == [("good", pytest.approx(0, abs=0.02))] * 2  # the better of two rows is tested, in either order
+
+
+def test_intervals_of_single_rows_are_too_narrow_where_outputs_of_a_segment_are_alike(tmp_path):
+    rows = [{**row, "candidate": f"{row['candidate']} {i}"} for row in make_ratings(40, 1) for i in range(8)]
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    widths = []
+    for resample in ("segments", "rows"):
+        options = AgreementOptions(str(tmp_path / resample), str(path), measures=["kendall_tau"])
+        results = run_agreement(options, MetricOptions(baselines=["length_ratio"], resamples=100, resample=resample))
+        figure = results["rows"][0]["groups"]["de-en"]["kendall_tau"]
+        widths.append(figure["high"] - figure["low"])
+    assert widths[0] > 1.5 * widths[1]
 
 
 def test_published_rows_and_who_saw_such_ratings_are_columns_of_the_table(ratings, tmp_path):
