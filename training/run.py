@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from filelock import FileLock, Timeout
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
@@ -36,6 +36,7 @@ RECORDED = (
 ).split()
 # Of these, what may differ when a run is resumed: how a batch is shared among processes.
 OF_THE_MACHINE = ("per_device_train_batch_size", "gradient_accumulation_steps", "world_size")
+MANY_PASSES = 20  # a run of more begins with a warning
 RUN_FILE = "run.json"
 CARD = "README.md"
 LOCK_FILE = ".lock"
@@ -335,6 +336,13 @@ def train(trainer: Trainer, args: Any) -> float:
     checkpoint, seconds = last_checkpoint(Path(args.output_dir)) if args.resume else (None, 0.0)
     stopwatch = Stopwatch(seconds)
     trainer.add_callback(stopwatch)
+    examples = len(cast("Any", trainer.train_dataset))
+    if (passes := args.max_steps * args.global_batch_size / examples) > MANY_PASSES:
+        warnings.warn(
+            f"{args.max_steps:,} steps are {passes:,.0f} passes over {examples:,} examples: give --num-train-epochs, or a "
+            "configuration such as finetune_mini, for fewer",
+            stacklevel=2,
+        )
     if patience := getattr(args, "early_stopping", 0):
         stopping = EarlyStoppingCallback(patience)
         stopping.early_stopping_patience_counter = _evaluations_without_gain(checkpoint) if checkpoint else 0

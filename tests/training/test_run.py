@@ -106,6 +106,19 @@ STEPS = {
 }  # fmt: skip
 
 
+def test_a_run_of_very_many_passes_says_so(ratings, tiny_scorer, tmp_path, monkeypatch):
+    words = options({"--model": str(tiny_scorer), "--output_dir": str(tmp_path / "few")}, ratings)
+    few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2"}
+    words = [*words, *options(few)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        finetune(words)
+    assert not [one for one in caught if "passes over" in str(one.message)]
+    monkeypatch.setattr("bleurt_repro.training.run.MANY_PASSES", 0.1)
+    with pytest.warns(UserWarning, match=r"2 steps are \d passes over \d+ examples: give --num-train-epochs"):
+        finetune([*words, "--output_dir", str(tmp_path / "many")])
+
+
 def launch(words: list[str], *launcher: str) -> subprocess.Popen:
     command = [sys.executable, *launcher, "-m", "bleurt_repro.training.finetune", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
