@@ -41,6 +41,10 @@ def test_what_is_no_monotone_map(scores, percentiles, message):
         Calibration(scores, percentiles, {})
 
 
+def test_percentiles_may_reach_from_0_to_100():
+    assert Calibration((0.0, 1.0), (0.0, 100.0), {})([0.0, 0.25, 1.0]) == [0, 25, 100]
+
+
 def test_interpolation_never_rounds_beyond_the_ends():
     # numpy's gives 93.25525730167342 here
     calibration = Calibration((-193.0, 0.0), (32.1874800615505, 93.25525730167341), {})

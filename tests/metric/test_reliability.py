@@ -52,6 +52,12 @@ def test_preference_by_hand(difference, error, expected):
     assert PREFERENCE(-difference, error) == pytest.approx(1 - expected)
 
 
+@pytest.mark.parametrize(("slope", "error"), [(0, 1), (1, 0), (-1, 1), (1, -1), (math.inf, 1), (1, math.inf)])
+def test_what_is_no_preference(slope, error):
+    with pytest.raises(ValueError, match="must be positive, found"):
+        Preference(slope, error)
+
+
 @given(numbers, numbers, st.floats(0, 2), st.floats(0, 2))
 def test_preference_rises_with_the_difference_and_with_its_certainty(a, b, one, other):
     low, high = sorted((a, b))

@@ -32,6 +32,15 @@ def tiny_encoder(vocabulary: int = 60) -> BertModel:
     )  # fmt: skip
 
 
+def tiny_roberta(vocabulary: int = 60, **options) -> RobertaModel:
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=vocabulary, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=66, type_vocab_size=1, pad_token_id=0,
+    )  # fmt: skip
+    return RobertaModel(config, **options)
+
+
 def batch(pairs: int = 4):
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 60, (pairs, 9), generator=generator)
@@ -70,6 +79,30 @@ def test_the_loss_is_the_papers():
     assert outputs["loss_entailment"].mean().item() == pytest.approx(entailment, abs=1e-6)
     expected = 0.5 * (bleu + rouge) + 2 * entailment
     assert outputs["loss"].item() == pytest.approx(expected, abs=1e-6, rel=1e-6)
+
+
+def test_segments_are_read_where_the_encoder_knows_them():
+    inputs = {name: value for name, value in batch().items() if not name.startswith("target_")}
+    second = {**inputs, "token_type_ids": torch.ones_like(inputs["input_ids"])}
+    model = PretrainingModel(tiny_encoder(), TASKS).eval()
+    assert not torch.allclose(model(**inputs)["bleu"], model(**second)["bleu"])
+    without = {name: value for name, value in inputs.items() if name != "token_type_ids"}
+    assert torch.equal(model(**inputs)["bleu"], model(**without)["bleu"])
+    model = PretrainingModel(tiny_roberta(), TASKS).eval()
+    assert torch.equal(model(**second)["bleu"], model(**without)["bleu"])
+
+
+def test_without_a_pooler_the_first_token_is_read():
+    model = PretrainingModel(tiny_roberta(add_pooling_layer=False), TASKS).eval()
+    inputs = {name: batch()[name] for name in ("input_ids", "attention_mask")}
+    first = model.encoder(**inputs).last_hidden_state[:, 0]
+    assert torch.equal(model(**inputs)["bleu"], model.heads["bleu"](first))
+
+
+def test_means_and_deviations_of_signals_are_not_among_the_weights():
+    assert not [
+        name for name in PretrainingModel(tiny_encoder(), TASKS).state_dict() if "mean" in name or "std" in name
+    ]
 
 
 def test_each_head_and_the_encoder_receive_gradient():
@@ -150,11 +183,7 @@ def test_two_exports_are_equal_byte_for_byte(tmp_path):
 
 def test_an_encoder_whose_classifier_has_its_own_pooler(tmp_path):
     tokenizer = make_tiny_tokenizer(tmp_path / "words")
-    config = RobertaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=66, type_vocab_size=1, pad_token_id=0,
-    )  # fmt: skip
-    model = PretrainingModel(RobertaModel(config), TASKS)
+    model = PretrainingModel(tiny_roberta(len(tokenizer)), TASKS)
     export_scorer(
         model.encoder.config, model.state_dict(), tokenizer, Layout(max_length=48, separators=2), tmp_path / "out"
     )

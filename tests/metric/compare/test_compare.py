@@ -10,6 +10,7 @@ import pytest
 from sacrebleu import corpus_bleu, corpus_chrf, sentence_bleu
 
 from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.calibration import Reliability
 from bleurt_repro.metric.compare.compare import compare
 from bleurt_repro.metric.scorer import ScoringResult
 from bleurt_repro.metric.statistics import two_sided_p_values
@@ -73,7 +74,14 @@ def test_the_seed_is_0_and_two_segments_have_an_interval():
 def test_resamples_that_cannot_be_drawn(resamples):
     with pytest.raises(ValueError, match="resamples must be from 1 to 1,000,000, found"):
         compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=resamples)
-    assert compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=1).resamples == 1
+    for most in (1, 1_000_000):
+        assert compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=most).resamples == most
+
+
+def test_without_a_fit_of_preferences_none_is_named():
+    scorer = NumberScorer()
+    scorer.reliability = Reliability("hash", None, None, None, {"file": "ratings.jsonl", "ratings": 9})
+    assert compare(scorer, ["r"], {"A": ["1"], "B": ["2"]}, resamples=1).preferred is None
 
 
 def test_segments_with_the_largest_spread_come_first(comparison):

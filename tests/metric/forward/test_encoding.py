@@ -62,6 +62,7 @@ def test_truncation_of_any_number_takes_from_the_longest_and_of_equals_from_the_
         ([9, 2], 6, [4, 2]),
         ([9, 2], 0, [0, 0]),
         ([9, 9, 1], 10, [5, 4, 1]),
+        ([4, 9, 9], 13, [4, 5, 4]),  # what is left over goes to a text that has it
     ],
 )
 def test_truncation_by_example(lengths, room, kept):
