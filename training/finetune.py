@@ -106,6 +106,10 @@ class FinetuningArguments(RunArguments):
     MEASURES: ClassVar[tuple[str, ...]] = ("kendall_tau", "pearson_r", "darr", "loss")
     PAPER_STEPS: ClassVar[int] = 40_000
 
+    max_steps: int | None = field(
+        default=None,
+        metadata={"help": "Steps of training; by default 40,000 (BLEURT, B.1), or as num_train_epochs says."},
+    )
     metric_for_best_model: str | None = "kendall_tau"
     greater_is_better: bool | None = True
 

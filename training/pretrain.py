@@ -84,6 +84,10 @@ class PretrainingArguments(RunArguments):
     MEASURES: ClassVar[tuple[str, ...]] = ("loss", "loss_.+")
     PAPER_STEPS: ClassVar[int] = 800_000
 
+    max_steps: int | None = field(
+        default=None,
+        metadata={"help": "Steps of training; by default 800,000 (BLEURT, B.1), or as num_train_epochs says."},
+    )
     metric_for_best_model: str | None = "loss"
     greater_is_better: bool | None = False
 

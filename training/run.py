@@ -79,10 +79,7 @@ class RunArguments(TrainingArguments):
     early_stopping: int = field(
         default=0, metadata={"help": "Stop after so many evaluations without improvement; 0: never."}
     )
-    max_steps: int | None = field(  # type: ignore[assignment]
-        default=None,
-        metadata={"help": "Steps of training; by default the paper's, where num_train_epochs is left out, too."},
-    )
+    max_steps: int | None = None  # type: ignore[assignment]
     num_train_epochs: float | None = field(  # type: ignore[assignment]
         default=None, metadata={"help": "Passes over the training data; not counted where max_steps is above 0."}
     )
