@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
+from sacrebleu.metrics import CHRF
 from typer.testing import CliRunner
 
 from bleurt_repro.cli import app
+from bleurt_repro.metric.statistics import williams_test
 from bleurt_repro.training.experiments.agreement import AgreementOptions, draw_table, run_agreement
 from bleurt_repro.training.experiments.measure import read_ratings
 from bleurt_repro.training.experiments.metric_rows import Texts, score_with
@@ -151,7 +154,11 @@ def test_scores_from_a_file_stand_beside_the_others_and_are_tested_against_them(
     ]  # fmt: skip
     tau, pearson = results["comparisons"]
     assert (tau["first"], tau["second"], tau["difference"]) == ("chrf++", "backwards", pytest.approx(2))
-    assert pearson["williams"]["de-en"]["t"] > 0
+    chrf = [CHRF(word_order=2).sentence_score(candidate, [REFERENCE]).score for candidate in CANDIDATES]
+    r = np.corrcoef([[0, 1, 2, 3], chrf, [3, 2, 1, 0]])
+    t, p = williams_test(r[0, 1], r[0, 2], r[1, 2], 4)
+    assert pearson["williams"]["de-en"] == {"t": pytest.approx(t), "p": pytest.approx(p)}
+    assert 0 < p < 0.5 < t
     assert "chrf++ over backwards" in (tmp_path / "out" / "comparisons.md").read_text()
 
 

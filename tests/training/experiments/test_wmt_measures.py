@@ -17,6 +17,8 @@ from bleurt_repro.training.experiments.measure import (
     OF_SYSTEMS,
     SystemSample,
     rating_samples,
+    rating_texts,
+    raw_score_samples,
     read_ratings,
     segment_numbers,
 )
@@ -191,6 +193,44 @@ def test_intervals_are_of_segments():
         assert (drawn == sample.resampled(scores, 100, 0)).all()
     (sample,) = rating_samples(table, "lp", ["spa"])
     assert isinstance(sample, SystemSample) and len(sample.resampled(scores, 100, 0)) == 0
+
+
+def test_sources_are_those_of_the_ratings_and_none_where_there_is_none():
+    rows = [{"reference": "r", "candidate": "c", "source": source, "system": None} for source in ("s", None, math.nan)]
+    table = pandas.DataFrame([{**row, "lp": "de-en", "segment_id": i} for i, row in enumerate(rows)])
+    texts = rating_texts(table)
+    assert (texts.sources, texts.keys) == (["s", None, None], None)
+
+
+def test_darr_of_raw_scores_compares_scores_with_scores():
+    rows = [
+        {
+            "lp": "de-en",
+            "year": 2018,
+            "segment_id": i,
+            "system": name,
+            "raw_score": raw,
+            "score": 0.0,
+            "source": f"s{i}",
+        }
+        | {"reference": f"r{i}", "candidate": f"{name} {i}"}
+        for i in range(2)
+        for name, raw in (("a", 90.0), ("b", 60.0), ("c", 20.0))
+    ]
+    (sample,) = raw_score_samples(pandas.DataFrame(rows), "lp", 25)
+    assert sample.n == 6
+    assert sample.of(np.array([3.0, 2.0, 1.0, 9.0, 8.0, 7.0])) == 1
+    assert sample.of(np.array([3.0, 2.0, 1.0, 7.0, 8.0, 9.0])) == 0
+    assert sample.of(np.array([3.0, 2.0, 1.0, 9.0, 7.0, 8.0])) == pytest.approx(4 / 6)  # five right, one wrong
+
+
+def test_a_system_of_one_rating_counts():
+    rows = [("a", "r0", 1.0), ("a", "r1", 2.0), ("b", "r0", 3.0), ("b", "r1", 2.0), ("c", "r0", 7.0)]
+    table = pandas.DataFrame([{"lp": "x", "source": r, "reference": r, "system": s, "score": y} for s, r, y in rows])
+    (sample,) = rating_samples(table, "lp", ["system_pearson"])
+    scores = np.array([0.0, 1.0, 5.0, 2.0, 4.0])
+    assert sample.n == 3
+    assert sample.of(scores) == pytest.approx(pearsonr([0.5, 3.5, 4.0], [1.5, 2.5, 7.0])[0])
 
 
 def test_a_system_that_no_resampled_segment_has_does_not_count():
