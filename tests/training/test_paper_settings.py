@@ -37,7 +37,7 @@ BLEURT = {
     "overwrite": False,
 }
 FINETUNED = {**BLEURT, "max_steps": 40_000, "metric_for_best_model": "kendall_tau", "greater_is_better": True}
-PRETRAINED = {**BLEURT, "max_steps": 800_000}
+PRETRAINED = {**BLEURT, "max_steps": 800_000, "metric_for_best_model": "loss", "greater_is_better": False}
 # RoBLEURT, 3.1: 5e-6, 0.5 million steps, 50,000 of warm-up, then linear decay to 0; 8 GPUs with 4 quadruplets each.
 ROBLEURT_PRETRAINED = {
     "learning_rate": 5e-6,
@@ -87,7 +87,7 @@ def test_bleurt_is_fine_tuned_as_in_b1(tmp_path, name, model):
     assert values(arguments, FINETUNED) == FINETUNED
     assert arguments.optim.startswith("adamw_torch")  # without decay, it is Adam
     assert (ratings.model, ratings.loss, ratings.validation_ratio) == (model, "regression", 0.1)
-    assert (ratings.max_length, ratings.layout, ratings.standardize) == (128, None, True)
+    assert (ratings.max_length, ratings.layout, ratings.standardize, ratings.ranking_clip) == (128, None, True, True)
     assert arguments.gradient_checkpointing == ("large" in name)  # memory, at the cost of time
 
 

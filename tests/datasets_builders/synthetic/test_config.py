@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bleurt_repro.datasets_builders.synthetic.config import Pivot, SyntheticConfig, read_config
+from bleurt_repro.datasets_builders.synthetic.config import DEFAULT_INPUT, Pivot, SyntheticConfig, read_config
 
 
 def test_the_defaults_are_the_papers():
@@ -23,6 +23,7 @@ def test_ready_recipes():
         "google-bert/bert-base-uncased",
         "google-bert/bert-large-uncased",
     )
+    assert (DEFAULT_INPUT, paper.subset, paper.column) == ("wikimedia/wikipedia", "20231101.en", "text")
     assert paper.entailment_model == "FacebookAI/roberta-large-mnli"
     assert [(pivot.language, pivot.forward, pivot.backward) for pivot in paper.pivots] == [
         ("fr", "Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en"),
