@@ -1,6 +1,7 @@
 """Change formulas and hyper-parameters one at a time, and count how many of the changes the tests see.
 
     python benchmarks/mutants.py --output docs/results/mutants.json [--mutants 60] [--seed 0] [--groups losses,signals]
+    python benchmarks/mutants.py --output docs/results/mutants.json --again     # those that live, after tests were added
 
 It works in a copy of the repository. A mutant changes one thing: an operator of arithmetic or comparison, a number, a
 truth value, `and`, `or` or `not` of a formula, or one value of a configuration or of a class of settings. Of each group of
@@ -219,6 +220,9 @@ def main() -> int:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--mutants", type=int, default=60, help="of each group, at most")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument(
+        "--again", action="store_true", help="run those of the output that live, and count who is killed now"
+    )
     parser.add_argument("--groups", default=",".join(GROUPS), help="what the output holds of other groups stays")
     options = parser.parse_args()
     sys.dont_write_bytecode = True
@@ -226,7 +230,7 @@ def main() -> int:
         copy = copy_of_repository(Path(name))
         groups: dict[str, Any] = known(options.output)
         for group in options.groups.split(","):
-            groups[group] = run_group(copy, group, options)
+            groups[group] = run_group(copy, group, options, groups.get(group) if options.again else None)
             # in a process of its own: what it imports of the package would stand in for the mutants
             ordered = {name: groups[name] for name in GROUPS if name in groups}
             writing = multiprocessing.get_context("fork").Process(target=write, args=(options, ordered))
@@ -249,7 +253,7 @@ def write(options: argparse.Namespace, groups: dict[str, Any]) -> None:
     sys.path.insert(0, str(ROOT))
     from benchmarks.machine import write_result
 
-    totals = {name: sum(group[name] for group in groups.values()) for name in ("mutants", "killed")}
+    totals = {name: sum(group[name] for group in groups.values()) for name in ("mutants", "killed", "killed at first")}
     figures = {**totals, "share": totals["killed"] / totals["mutants"], "groups": groups}
     words = ["mutants.py", "--output", str(options.output), "--mutants", str(options.mutants)]
     write_result(options.output, "mutants", {"share": "killed of all"}, figures, words, seed=options.seed)
@@ -284,14 +288,19 @@ def copy_of_repository(place: Path) -> Path:
     return copy
 
 
-def run_group(copy: Path, group: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Run a group's tests against its mutants; return the counts and those that live."""
+def run_group(
+    copy: Path, group: str, options: argparse.Namespace, before: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Run a group's tests against its mutants, or against those that lived before; return the counts and those that live."""
     patterns, tests = GROUPS[group]
     if not passes(copy, tests):
         raise SystemExit(f"the tests of {group} fail without a mutant: {' '.join(tests)}")
     files = sorted({str(path.relative_to(copy)) for pattern in patterns for path in copy.glob(pattern)})
     every = [mutant for file in files for mutant in mutants_of(file, (copy / file).read_text(encoding="utf-8"))]
-    drawn = random.Random(f"{options.seed} {group}").sample(every, min(options.mutants, len(every)))
+    if before is None:
+        drawn = random.Random(f"{options.seed} {group}").sample(every, min(options.mutants, len(every)))
+    else:
+        drawn = [mutant for mutant in every if str(mutant) in before["alive"]]
     alive = []
     for mutant in sorted(drawn, key=str):
         path = copy / mutant.file
@@ -302,7 +311,11 @@ def run_group(copy: Path, group: str, options: argparse.Namespace) -> dict[str, 
             print("alive", mutant, flush=True)
         path.write_text(text, encoding="utf-8")
     print(f"{group}: {len(drawn) - len(alive)} of {len(drawn)} killed, drawn of {len(every)}", flush=True)
-    return {"mutants": len(drawn), "of": len(every), "killed": len(drawn) - len(alive), "alive": alive}
+    count = before["mutants"] if before else len(drawn)
+    first = before["killed at first"] if before else len(drawn) - len(alive)
+    return {
+        "mutants": count, "of": len(every), "killed": count - len(alive), "killed at first": first, "alive": alive,
+    }  # fmt: skip
 
 
 def passes(copy: Path, tests: Sequence[str]) -> bool:
