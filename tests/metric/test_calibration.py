@@ -33,6 +33,7 @@ def test_between_and_beyond_the_points(score, percentile):
         ((1.0, 1.0), (1.0, 2.0), "must rise"),
         ((0.0, 1.0), (2.0, 1.0), "never fall"),
         ((0.0, 1.0), (2.0, 101.0), "100 at most"),
+        ((0.0, 1.0), (-1.0, 50.0), "100 at most"),
         ((0.0, 1.0), (float("nan"), 1.0), "never fall"),
     ],
 )

@@ -31,6 +31,12 @@ def test_rows_are_grouped_by_equal_segments(pairs, groups):
     assert connected_rows(rows_of(*pairs)) == groups
 
 
+def test_the_seed_is_0_unless_one_is_given():
+    rows = rows_of(*((f"s{i}", f"r{i}") for i in range(50)))
+    assert split_without_overlap(rows, 0.3) == split_without_overlap(rows, 0.3, seed=0)
+    assert split_without_overlap(rows, 0.3) != split_without_overlap(rows, 0.3, seed=1)
+
+
 def test_lists_of_references_are_segments_too():
     rows = [{"references": ["a", "b"]}, {"references": ["c"]}, {"references": ["b"]}]
     assert connected_rows(rows, ["references"]) == [[0, 2], [1]]

@@ -25,8 +25,11 @@ def test_precision_recall_and_f(order, reference, candidate, expected):
 def test_the_default_is_two_words_as_in_the_papers_implementation():
     assert Rouge().order == 2
     assert Rouge()([], []).shape == (0, 3)
-    with pytest.raises(ValueError, match="1 to 9 words, found 0"):
-        Rouge(0)
+    nine = "one two three four five six seven eight nine"
+    assert Rouge(9)([nine], [nine]).tolist() == [[1, 1, 1]]
+    for order in (0, 10):
+        with pytest.raises(ValueError, match=f"1 to 9 words, found {order}"):
+            Rouge(order)
 
 
 def test_each_reference_has_its_candidate():
