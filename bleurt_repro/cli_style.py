@@ -84,7 +84,7 @@ class _Help:
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help: options in panels; a switch, which takes no value, shows no type."""
         for param in self.get_params(ctx):  # type: ignore[attr-defined]  # of the command it is mixed into
-            if param.param_type_name == "option" and not param.rich_help_panel:
+            if param.param_type_name == "option" and not getattr(param, "rich_help_panel", None):
                 param.rich_help_panel = PANEL_OF.get(param.name)
             if getattr(param, "is_flag", False):
                 param.display_type_rich = lambda ctx: None
