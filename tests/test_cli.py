@@ -305,7 +305,7 @@ def test_all_commands_are_tested(run):
         (["demo", "--port", "0"], "--port"),
         (["scor"], "No such command 'scor'"),
         (["compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "--resamples", "100000000"], "--resamples"),
-        (["score", "-r", "r.txt", "-c", "c.txt", "--by", "typo"], "No such option: --by"),
+        (["score", "-r", "r.txt", "-c", "c.txt", "--by", "typo"], "No such option"),
         (["average", "a", "b", "--dtype", "foo", "--output", "o"], "dtype must be"),
         (["score", "-r", "hf_abcdefghijklmnop.txt", "-c", "c.txt"], "no file hf_***.txt"),
     ],

@@ -334,10 +334,11 @@ def train(trainer: Trainer, args: Any) -> float:
     stopwatch = Stopwatch(seconds)
     trainer.add_callback(stopwatch)
     examples = len(cast("Any", trainer.train_dataset))
-    if (passes := args.max_steps * args.global_batch_size / examples) > MANY_PASSES:
+    in_a_step = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    if (passes := args.max_steps * in_a_step / examples) > MANY_PASSES:
         warnings.warn(
-            f"{args.max_steps:,} steps are {passes:,.0f} passes over {examples:,} examples: give --num-train-epochs, or a "
-            "configuration such as finetune_mini, for fewer",
+            f"{args.max_steps:,} steps are {passes:,.0f} passes over {examples:,} examples: give fewer, "
+            "or --num-train-epochs",
             stacklevel=2,
         )
     if patience := getattr(args, "early_stopping", 0):

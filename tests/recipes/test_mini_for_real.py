@@ -168,7 +168,9 @@ def test_the_whole_chain_makes_a_checkpoint_and_its_figures(chain):
     work, _ = chain
     tuned = [path.parent for path in work.rglob("results.json") if json.loads(path.read_text())["kind"] == "finetune"]
     assert len(tuned) == 2 + 2 + 1 + 5 * 2  # protocol models, taught ones, the larger teacher, five rounds of two
-    assert all(json.loads((folder / "results.json").read_text())["steps"] == 2 for folder in tuned)
+    lengths = [json.loads((folder / "results.json").read_text()) for folder in tuned]
+    # the two steps of the tests' settings, but where the script names passes
+    assert all(found["steps"] == 2 or found["epochs"] in (1, 2) for found in lengths)
 
     shipped = work / "embedded" / "bleurt-repro-mini"
     scorer = BleurtScorer(str(shipped))

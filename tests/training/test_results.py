@@ -34,7 +34,9 @@ def test_versions_are_those_that_are_installed():
     import transformers
 
     found = versions()
-    assert (found["torch"], found["transformers"]) == (torch.__version__, transformers.__version__)
+    # of builds for CUDA the package's own version does not say so
+    assert found["torch"].partition("+")[0] == torch.__version__.partition("+")[0]
+    assert found["transformers"] == transformers.__version__
 
 
 def test_a_figure_must_not_hide_a_field():

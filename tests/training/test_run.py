@@ -115,7 +115,9 @@ def test_a_run_of_very_many_passes_says_so(ratings, tiny_scorer, tmp_path, monke
         finetune(words)
     assert not [one for one in caught if "passes over" in str(one.message)]
     monkeypatch.setattr("bleurt_repro.training.run.MANY_PASSES", 0.1)
-    with pytest.warns(UserWarning, match=r"2 steps are \d passes over \d+ examples: give --num-train-epochs"):
+    with pytest.warns(
+        UserWarning, match=r"2 steps are \d passes over \d+ examples: give fewer, or --num-train-epochs"
+    ):
         finetune([*words, "--output_dir", str(tmp_path / "many")])
 
 
