@@ -305,7 +305,7 @@ def test_all_commands_are_tested(run):
         (["demo", "--port", "0"], "--port"),
         (["scor"], "No such command 'scor'"),
         (["compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "--resamples", "100000000"], "--resamples"),
-        (["score", "-r", "r.txt", "-c", "c.txt", "--by", "typo"], "No such option"),
+        (["score", "-r", "r.txt", "-c", "c.txt", "--by", "typo"], "No such option --by"),
         (["average", "a", "b", "--dtype", "foo", "--output", "o"], "dtype must be"),
         (["score", "-r", "hf_abcdefghijklmnop.txt", "-c", "c.txt"], "no file hf_***.txt"),
     ],
@@ -313,7 +313,8 @@ def test_all_commands_are_tested(run):
 def test_what_cannot_be_is_one_line_without_secrets(run, files, words, message):
     code, out, err = run(*words)
     assert (code, out, len(err.splitlines())) == (2, "", 1), (out, err)
-    assert err.startswith("bleurt-repro: error: ") and message in err
+    plain = err.replace("option: ", "option ").replace("'--by'", "--by")  # versions of click write it differently
+    assert err.startswith("bleurt-repro: error: ") and message in plain
     assert "hf_a" not in err
 
 
