@@ -3,8 +3,9 @@
     python docs/draw_reproduction.py docs/reproduction.md docs/results/reproduction docs/images/reproduction
 
 Between `<!-- begin NAME -->` and `<!-- end NAME -->` stands the table of NAME.json in the folder of results, or, where there is
-no such file, "not measured"; between marks of `training-time` the time that the models of each file took. Tables in `PAGES` are
-long, and have a page beside their results. Each plot is written to the last folder for light and for dark pages.
+no such file, "not measured", of `wmt19` beside the published figures; between marks of `training-time` the time that the models
+of each file took, between those of `cost` what the runs in `MISSING` would take. Tables in `PAGES` are long, and have a page
+beside their results. Each plot is written to the last folder for light and for dark pages.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bleurt_repro.training.experiments.ablation import (
     ALL,
@@ -29,19 +30,100 @@ from bleurt_repro.training.experiments.ablation import (
 from bleurt_repro.training.experiments.drift import draw_densities, draw_lines
 from bleurt_repro.training.experiments.drift import draw_table as draw_drift
 from bleurt_repro.training.experiments.options import ROWS
-from bleurt_repro.training.experiments.report import HEADINGS, PUBLISHED, draw_averages, markdown, percent
+from bleurt_repro.training.experiments.report import (
+    HEADINGS,
+    PUBLISHED,
+    draw_averages,
+    markdown,
+    percent,
+)
+from bleurt_repro.training.experiments.report import draw_table as draw_groups
 from bleurt_repro.training.experiments.webnlg import draw_plot as draw_shares
 from bleurt_repro.training.experiments.webnlg import draw_table as draw_webnlg
+from bleurt_repro.training.experiments.wmt import published_rows
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOT_MEASURED = "not measured\n"
-TRAINING_TIME = "training-time"
-# Results whose tables are too long for the document, with the heading of their page.
-PAGES = {"webnlg": "Figure 3: WebNLG, untrained metrics", "webnlg-models": "Figure 3: WebNLG, models"}
+TRAINING_TIME, COST = "training-time", "cost"
+# Results whose tables are too long for the document, with the heading of their page. Of WMT it has the averages.
+PAGES = {
+    "webnlg": "Figure 3: WebNLG, untrained metrics",
+    "webnlg-models": "Figure 3: WebNLG, models",
+    "wmt17": "Table 2: WMT 2017, by language pair",
+    "wmt18": "Table 3: WMT 2018, by language pair",
+}
+# The test years of tables 2 to 4, and their measures.
+YEARS = {"wmt17": 2017, "wmt18": 2018, "wmt19": 2019}
+MEASURES = {2017: ("kendall_tau", "pearson_r"), 2018: ("kendall_tau", "darr"), 2019: ("kendall_tau", "darr")}
 DARK = "#0d1117"  # of dark pages
+
+
+class Missing(NamedTuple):
+    """Runs that were not made: how many pairs they train on and score in all, and the results that say how fast that is."""
+
+    item: str
+    runs: str
+    trained: int
+    training: str
+    scored: int = 0
+    scoring: str = "backends"
+
+
+# Pairs that a fine-tuning passes three times, by test year; and those that such a model scores.
+TRAINED = {2017: 3 * 4_824, 2018: 3 * 8_543}
+SCORED = {2017: 3_920, 2018: 138_199}
+PRETRAINING_STEPS = 1_200  # of 32 pairs
+WEBNLG_LARGER, WEBNLG_SMALLEST = 1_317 + 2_424 + 1_463 + 2_576, 1_174 + 844  # training ratings, validation included
+MISSING = (
+    Missing(
+        "Table 2, base",
+        "pre-trained (20,020 pairs, three passes), fine-tuned from it (three seeds) and without it (one more)",
+        3 * 20_020 + 4 * TRAINED[2017],
+        "protocol17/mpnet-1",
+        4 * SCORED[2017],
+        "backends-base",
+    ),
+    Missing("Table 3, mini", "two more seeds of both", 4 * TRAINED[2018], "reproduction/wmt17", 4 * SCORED[2018]),
+    Missing(
+        "Table 3, base",
+        "three seeds of both",
+        6 * TRAINED[2018],
+        "protocol17/mpnet-1",
+        6 * SCORED[2018],
+        "backends-base",
+    ),
+    Missing(
+        "Figure 3",
+        "36 models of the larger shares, 36 of two more seeds of the smallest",
+        9 * 3 * (WEBNLG_LARGER + 2 * WEBNLG_SMALLEST) * 9 // 10,
+        "reproduction/wmt17",
+    ),
+    Missing(
+        "Figure 4",
+        "13 pre-trainings of 1,200 steps, 42 fine-tunings",
+        13 * 32 * PRETRAINING_STEPS + 42 * TRAINED[2017],
+        "reproduction/wmt17",
+        42 * SCORED[2017],
+    ),
+    Missing(
+        "Figure 5",
+        "five more pre-trainings, of 200 to 1,000 steps, 15 fine-tunings",
+        32 * (200 + 400 + 600 + 800 + 1_000) + 15 * TRAINED[2017],
+        "reproduction/wmt17",
+        15 * SCORED[2017],
+    ),
+    Missing(
+        "RoBLEURT",
+        "16 models of `multilingual-e5-small` that read sources or not",
+        16 * TRAINED[2017],
+        "protocol17/e5-src",
+        16 * SCORED[2017],
+        "backends-base",
+    ),
+)
 MARKS = re.compile(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -54,7 +136,8 @@ def draw_document(text: str, folder: Path) -> str:
     """
 
     def drawn(name: str) -> str:
-        return draw_training_time(folder) if name == TRAINING_TIME else _draw(folder / f"{name}.json")
+        whole = {TRAINING_TIME: draw_training_time, COST: draw_cost}.get(name)
+        return whole(folder) if whole else _draw(folder / f"{name}.json")
 
     return MARKS.sub(lambda match: f"{match[1]}\n{drawn(match[2])}\n{match[3]}", text)
 
@@ -65,13 +148,39 @@ def draw_training_time(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         seconds = [run["seconds"] for run in _trainings(Result.read(path))]
         if seconds:
-            table[path.stem] = {"models trained": str(len(seconds)), "minutes, all": f"{sum(seconds) / 60:.0f}"}
+            minutes = sum(seconds) / 60
+            table[path.stem] = {
+                "models trained": str(len(seconds)),
+                "minutes, all": f"{minutes:.0f}",
+                "a model": f"{minutes / len(seconds):.1f}",
+            }
+    return markdown(table)
+
+
+def draw_cost(folder: Path) -> str:
+    """Draw what the runs in `MISSING` would take on one core, by the speed of those that were made."""
+    table = {}
+    for missing in MISSING:
+        runs = _trainings(Result.read(folder.parent / f"{missing.training}.json"))
+        per_pair = sum(run["seconds"] for run in runs) / sum(32 * run["steps"] for run in runs)
+        scorer = Result.read(folder.parent / f"{missing.scoring}.json")
+        rate = scorer["backends"][0]["pairs_per_second"]
+        hours = (missing.trained * per_pair + missing.scored / rate) / 3600
+        table[missing.item] = {
+            "what was not run": missing.runs,
+            "pairs trained on": f"{missing.trained:,}",
+            "pairs a second": f"{1 / per_pair:.1f}",
+            "pairs scored": f"{missing.scored:,}" if missing.scored else "",
+            "core-hours": f"{hours:.1f}",
+        }
     return markdown(table)
 
 
 def _trainings(part: Any) -> list[Mapping[str, Any]]:
     """Return the runs of training that a part of results names, each once."""
-    if isinstance(part, Mapping):
+    if isinstance(part, Mapping) and "steps" in part and "seconds" in part:
+        found = [part]
+    elif isinstance(part, Mapping):
         found = [run for name, value in part.items() if name != "training" for run in _trainings(value)]
         found += part.get("training", [])
     elif isinstance(part, list):
@@ -132,12 +241,24 @@ def draw_wmt(results: Mapping[str, Any]) -> str:
         table[row["name"]] = {
             HEADINGS[name]: percent(row["average"].get(name), *ends.get(name, ())) for name in results["measures"]
         }
-    for row in results.get("published", []):
-        if row["average"]:
-            table[f"{row['name']} {PUBLISHED}"] = {
-                HEADINGS[name]: percent(row["average"].get(name)) for name in results["measures"]
-            }
+    table |= _published(results.get("published", []), results["measures"])
     return f"Averages over language pairs, x 100 [95 % interval].\n\n{markdown(table)}"
+
+
+def draw_unmeasured(year: int) -> str:
+    """Draw the published averages of a year, with a row that says that ours is missing."""
+    measures = MEASURES[year]
+    table = {"BLEURT mini": {HEADINGS[name]: NOT_MEASURED.strip() for name in measures}}
+    table |= _published(published_rows(year, measures), measures)
+    return f"Averages over language pairs, x 100.\n\n{markdown(table)}"
+
+
+def _published(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, str]]:
+    return {
+        f"{row['name']} {PUBLISHED}": {HEADINGS[name]: percent(row["average"].get(name)) for name in measures}
+        for row in rows
+        if row["average"]
+    }
 
 
 def draw_ablation(results: Mapping[str, Any]) -> str:
@@ -172,16 +293,16 @@ PLOTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], Figure]]] = {
 }
 
 
-def _draw(path: Path) -> str:
+def _draw(path: Path, drawers: Mapping[str, Callable[[Mapping[str, Any]], str]] = DRAWERS) -> str:
     if not path.is_file():
-        return NOT_MEASURED
+        return draw_unmeasured(YEARS[path.stem]) if path.stem in YEARS else NOT_MEASURED
     results = Result.read(path)
     version = results.versions["bleurt_repro"]
     resampled = results.get("resample", ROWS)  # version 0.1 knew nothing else
     # version 0.1 wrote options with underscores, which are accepted still
     command = re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), str(results.command))
     measured = f"Measured by version {version}, intervals by resampled {resampled}, with\n\n```sh\n{command}\n```\n"
-    return f"{measured}\n{DRAWERS[results.kind](results)}"
+    return f"{measured}\n{drawers[results.kind](results)}"
 
 
 def main(arguments: list[str]) -> None:
@@ -203,7 +324,7 @@ def main(arguments: list[str]) -> None:
 
 def draw_page(heading: str, path: Path) -> str:
     """Return a page with the table of one file of results."""
-    return f"# {heading}\n\n{_draw(path)}"
+    return f"# {heading}\n\n{_draw(path, {**DRAWERS, 'wmt': draw_groups})}"
 
 
 if __name__ == "__main__":

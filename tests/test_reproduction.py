@@ -48,7 +48,7 @@ def test_plots_and_time_come_from_the_results(tmp_path):
     before = {path.name: path.read_bytes() for path in images.iterdir()}
     assert set(before) == {f"figure-{number}-{mode}.svg" for number in (4, 5) for mode in ("light", "dark")}
     assert before["figure-4-light.svg"] != before["figure-4-dark.svg"]
-    assert re.search(r"^\| ablation \| 8 +\| 25 +\|$", document.read_text(), re.MULTILINE)
+    assert re.search(r"^\| ablation \| 8 +\| 25 +\| 3\.1 +\|$", document.read_text(), re.MULTILINE)
     main([str(document), str(results), str(images)])
     assert {path.name: path.read_bytes() for path in images.iterdir()} == before
     for row in found["rows"]:
@@ -82,6 +82,44 @@ def test_baselines_agree_with_the_literature(name, row, figures, tolerance):
     rows = json.loads((RESULTS / f"{name}.json").read_text())["rows"]
     average = next(found["average"] for found in rows if found["name"] == row)
     assert {measure: 100 * average[measure] for measure in figures} == pytest.approx(figures, abs=tolerance)
+
+
+def test_the_cost_of_what_was_not_run_follows_from_speeds_that_were_measured(tmp_path, monkeypatch):
+    missing = SCRIPT["Missing"]("Figure 9", "two models", 6_400, "slow/run", 1_800, "scorer")
+    monkeypatch.setitem(SCRIPT["draw_cost"].__globals__, "MISSING", (missing,))
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "run.json").write_text(json.dumps({"kind": "finetune", "steps": 10, "seconds": 64.0}))
+    (tmp_path / "scorer.json").write_text(json.dumps({"kind": "b", "backends": [{"pairs_per_second": 0.5}]}))
+    # 10 steps of 32 pairs in 64 s: 5 a second, so 6,400 pairs take 1,280 s, and 1,800 scores 3,600 s
+    row = SCRIPT["draw_cost"](tmp_path / "reproduction").splitlines()[2]
+    assert [cell.strip() for cell in row.split("|")[1:-1]] == [
+        "Figure 9",
+        "two models",
+        "6,400",
+        "5.0",
+        "1,800",
+        "1.4",
+    ]
+
+
+def test_the_pages_of_wmt_have_every_language_pair():
+    for name, groups in (("wmt17", "cs-en"), ("wmt18", "et-en")):
+        page = (RESULTS / f"{name}.md").read_text()
+        headers = [line for line in page.splitlines() if line.startswith("|") and groups in line]
+        assert len(headers) == 2, "one table a measure"
+        found = json.loads((RESULTS / f"{name}.json").read_text())
+        for row in found["rows"]:
+            assert f"| {row['name']} " in page
+            assert f"{100 * row['groups'][groups]['kendall_tau']['value']:.1f} [" in page
+
+
+def test_a_year_without_our_figures_has_the_published_ones_and_says_so(tmp_path):
+    drawn = draw_document("<!-- begin wmt19 -->\n<!-- end wmt19 -->\n", tmp_path)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in drawn.splitlines() if line.startswith("|")]
+    assert rows[0] == ["", "Kendall tau", "daRR"]
+    assert rows[2] == ["BLEURT mini", "not measured", "not measured"]
+    assert ["BLEURTbase (published)", "33.6", "32.9"] in rows
+    assert len(rows) == 3 + 9
 
 
 def test_what_was_not_measured_says_so(tmp_path):

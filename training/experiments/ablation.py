@@ -236,5 +236,6 @@ def _draw_gains(
     axes.errorbar([100 * g for g, _ in gains], list(places), xerr=bars, **{**style(i), "linestyle": "none"})
     axes.axvline(0, color="#444444", linewidth=1, linestyle="--")
     axes.set_yticks(list(places), [row["signal"].replace("_", " ") for row in rows])
+    axes.set_ylim(0.4, len(rows) + 0.6)
     axes.set(title=title, xlabel="gain in Kendall tau, % (95 % interval)")
     axes.grid(axis="x", alpha=0.3)

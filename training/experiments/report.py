@@ -35,6 +35,8 @@ HEADINGS = {
     "spa": "SPA, soft pairwise accuracy of systems",
 }
 PUBLISHED = "(published)"
+# What plots call the groups of a column.
+GROUPS = {"lp": "language pairs"}
 MARKERS = "osD^vPX*"
 LINES = ("-", "--", "-.", ":")
 KINDS = {"model": "trained here", "checkpoint": "checkpoint", "baseline": "baseline", "file": "scores from a file"}
@@ -287,5 +289,6 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
             **{**style(i), "linestyle": "none"},
         )
     axes.set_yticks(range(len(entries)), [entry[2] for entry in entries])
-    axes.set_xlabel(f"{HEADINGS[measure]} x 100, average over {results['by']}\n(95 % interval)")
+    groups = GROUPS.get(results["by"], results["by"])
+    axes.set_xlabel(f"{HEADINGS[measure]} x 100, average over {groups}\n(95 % interval)")
     axes.grid(axis="x", alpha=0.3)
