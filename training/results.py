@@ -17,7 +17,8 @@ from typing import Any
 
 RESULTS = "results.json"
 # Of plots. Okabe and Ito's palette, which colour-blind readers can tell apart: https://jfly.uni-koeln.de/color/
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+# Grey stands for its yellow, which is faint on a white page.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 # Packages whose version may change a figure.
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sacrebleu")
 # Recorded beside the options of a training run, but not options: they follow from the machine.
