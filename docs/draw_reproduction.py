@@ -85,7 +85,6 @@ MISSING = (
         4 * SCORED[2017],
         "backends-base",
     ),
-    Missing("Table 3, mini", "two more seeds of both", 4 * TRAINED[2018], "reproduction/wmt17", 4 * SCORED[2018]),
     Missing(
         "Table 3, base",
         "three seeds of both",

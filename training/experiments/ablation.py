@@ -3,7 +3,7 @@ r"""What pre-training adds (BLEURT, section 5.4, figures 4 and 5): by task, and 
     bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \
         --pairs PAIRS --output OUT
     bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \
-        --pairs PAIRS --seeds 1 2 3 --output OUT
+        --pairs PAIRS --signals bleu --seeds 1 --every 0 --output OUT
 
 DATA is what `bleurt-repro data wmt` wrote for 2017, PAIRS what `bleurt-repro data synthetic` made. Models are
 pre-trained on one task and on all but one, and on all to ever more steps; each is fine-tuned on DATA. OUT gets

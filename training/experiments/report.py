@@ -290,5 +290,5 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
         )
     axes.set_yticks(range(len(entries)), [entry[2] for entry in entries])
     groups = GROUPS.get(results["by"], results["by"])
-    axes.set_xlabel(f"{HEADINGS[measure]} x 100, average over {groups}\n(95 % interval)")
+    axes.set_xlabel(f"{HEADINGS[measure]} x 100,\naverage over {groups}\n(95 % interval)")
     axes.grid(axis="x", alpha=0.3)
