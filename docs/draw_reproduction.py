@@ -117,7 +117,7 @@ MISSING = (
         "RoBLEURT",
         "16 models of `multilingual-e5-small` that read sources or not",
         16 * TRAINED[2017],
-        "protocol17/e5-src",
+        "protocol17/e5-src-3e-5",
         16 * SCORED[2017],
         "backends-base",
     ),

@@ -3,12 +3,12 @@ r"""What pre-training adds (BLEURT, section 5.4, figures 4 and 5): by task, and 
     bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \
         --pairs PAIRS --output OUT
     bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \
-        --pairs PAIRS --signals bleu --seeds 1 --every 0 --output OUT
+        --pairs PAIRS --signals none --output OUT
 
 DATA is what `bleurt-repro data wmt` wrote for 2017, PAIRS what `bleurt-repro data synthetic` made. Models are
-pre-trained on one task and on all but one, and on all to ever more steps; each is fine-tuned on DATA. OUT gets
-results.json and, drawn from it alone, table.md, comparisons.md, figure4 and figure5 as PNG and SVG. Pre-trained models
-and scores are kept in OUT: a killed run resumes.
+pre-trained on one task and on all but one, and on all to ever more steps (the second command: these alone); each is
+fine-tuned on DATA. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, figure4 and figure5 as PNG
+and SVG. Pre-trained models and scores are kept in OUT: a killed run resumes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AblationOptions:
     pretrain_steps: int = field(default=0, metadata={"help": "Steps of each pre-training; 0: as configured."})
     every: int = field(default=0, metadata={"help": "Fine-tune from every so many steps of it (figure 5); 0: no."})
     signals: list[str] = field(
-        default_factory=list, metadata={"help": "Tasks to ablate; all of the pairs by default."}
+        default_factory=list, metadata={"help": "Tasks to ablate; all of the pairs by default, none with `none`."}
     )
 
 
@@ -106,11 +106,12 @@ def run_ablation(options: AblationOptions, metrics: MetricOptions, models: Model
         raise ValueError("name the bare encoder that is pre-trained: --encoder FOLDER_OR_HUB_ID")
     info = read_info(options.pairs)
     known = [signal["name"] for signal in info["signals"]]
-    if unknown := sorted(set(options.signals) - set(known)):
+    ablated = [] if options.signals == [NONE] else options.signals or known
+    if unknown := sorted(set(ablated) - set(known)):
         raise ValueError(f"the pairs have no signals {', '.join(unknown)}; they have {', '.join(known)}")
     test = data_file(options.data, "test")
     table = read_ratings(test, "lp")
-    rows = list(_rows(rating_texts(table), known, options, metrics, models))
+    rows = list(_rows(rating_texts(table), ablated, known, options, metrics, models))
     result = Result(
         kind="ablation",
         command=command("ablation", (options, metrics, models)),
@@ -129,7 +130,9 @@ def run_ablation(options: AblationOptions, metrics: MetricOptions, models: Model
 
 
 def _write(output: str, result: Result) -> None:
-    plots = {"figure4": draw_tasks(result)}
+    plots = {}
+    if any(row["arm"] == ONLY for row in result["rows"]):
+        plots["figure4"] = draw_tasks(result)
     if any(row["arm"] == STEPS for row in result["rows"]):
         plots["figure5"] = draw_steps(result)
     texts = {"table.md": draw_table(result), "comparisons.md": draw_comparisons(result)}
@@ -137,7 +140,7 @@ def _write(output: str, result: Result) -> None:
 
 
 def make_arms(signals: Sequence[str]) -> list[Arm]:
-    """Return all ways to pre-train but the numbers of steps."""
+    """Return all ways to pre-train but the numbers of steps, with some signals alone and left out."""
     alone = [Arm(ONLY, signal) for signal in signals]
     return [Arm(NONE), Arm(ALL), *alone, *(Arm(WITHOUT, signal) for signal in signals)]
 
@@ -153,7 +156,12 @@ def left_out(arm: Arm, known: Sequence[str]) -> list[str]:
 
 
 def _rows(
-    texts: Texts, known: Sequence[str], options: AblationOptions, metrics: MetricOptions, models: ModelOptions
+    texts: Texts,
+    ablated: Sequence[str],
+    known: Sequence[str],
+    options: AblationOptions,
+    metrics: MetricOptions,
+    models: ModelOptions,
 ) -> Iterator[Row]:
     from bleurt_repro.training.experiments.trained_models import FineTuning, PreTraining
     from bleurt_repro.training.experiments.wmt import training_files
@@ -162,7 +170,7 @@ def _rows(
     assert models.encoder is not None
     tuning = FineTuning(folder, Cells(folder / CELLS), models, metrics.scorer_options)
     pretraining = PreTraining(folder / "pretrained", models.encoder, options.pairs, options.pretrain)
-    for arm in make_arms(options.signals or known):
+    for arm in make_arms(ablated):
         start, every = models.encoder, options.every if arm.kind == ALL else 0
         if arm.kind != NONE:
             start = str(pretraining.run(left_out(arm, known), options.pretrain_steps, every))

@@ -66,6 +66,10 @@ def test_arms_and_steps_are_trained_and_drawn(pairs, tiny_scorer, tmp_path):
     out = tmp_path / "out"
     assert {path.name for path in out.glob("figure*.png")} == {"figure4.png", "figure5.png"}
     assert json.loads((out / "results.json").read_text()) == results
+    (out / "figure4.png").unlink()
+    (out / "figure5.png").unlink()
+    assert [row["name"] for row in main([word.replace("bleu", NONE) for word in words])["rows"]] == ["none", "all", "steps 2", "steps 4"]
+    assert {path.name for path in out.glob("figure*.png")} == {"figure5.png"}
     with pytest.raises(ValueError, match="the pairs have no signals comet; they have bleu"):
         main([*words, "--signals", "comet"])
     with pytest.raises(ValueError, match="name the bare encoder"):
