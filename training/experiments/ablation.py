@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 # What a model is pre-trained on: nothing, all tasks, one, all but one, or all for so many steps.
 NONE, ALL, ONLY, WITHOUT, STEPS = "none", "all", "only", "without", "steps"
+# The models of single seeds in the figures.
+DOTS: dict[str, Any] = {"color": "#888888", "s": 9}
 
 
 @dataclass
@@ -205,8 +207,18 @@ def relative_gain(results: Mapping[str, Any], row: Mapping[str, Any], base: Mapp
     return gain, tuple(None if end is None else end / level for end in ends)
 
 
+def seed_gains(row: Mapping[str, Any], base: Mapping[str, Any]) -> list[float]:
+    """Compute how much higher the average tau of each seed of a row is than another row's mean, as a share of that.
+
+    Args:
+        row, base: two rows of the experiment's results; a row of one seed has no seeds to show.
+    """
+    seeds = row.get("seeds", {}).get("kendall_tau", {"values": []})
+    return [value / base["average"]["kendall_tau"] - 1 for value in seeds["values"]]
+
+
 def draw_tasks(results: Mapping[str, Any]) -> Figure:
-    """Draw one task against none, and all but one against all (BLEURT, figure 4)."""
+    """Draw one task against none, and all but one against all (BLEURT, figure 4), each seed as a dot."""
     from matplotlib.figure import Figure
 
     arms = {arm: [row for row in results["rows"] if row["arm"] == arm] for arm in (NONE, ALL, ONLY, WITHOUT)}
@@ -218,7 +230,7 @@ def draw_tasks(results: Mapping[str, Any]) -> Figure:
 
 
 def draw_steps(results: Mapping[str, Any]) -> Figure:
-    """Draw the gain in tau over no pre-training against its steps (BLEURT, figure 5)."""
+    """Draw the gain in tau over no pre-training against its steps (BLEURT, figure 5), each seed as a dot."""
     from matplotlib.figure import Figure
 
     rows = results["rows"]
@@ -229,6 +241,8 @@ def draw_steps(results: Mapping[str, Any]) -> Figure:
     axes = figure.add_subplot()
     bars = error_bars([gain for gain, _ in gains], [ends for _, ends in gains], 100)
     axes.errorbar([row["steps"] for row in stages], [100 * gain for gain, _ in gains], yerr=bars, **style(0))
+    dots = [(row["steps"], 100 * gain) for row in stages for gain in seed_gains(row, none)]
+    axes.scatter([steps for steps, _ in dots], [gain for _, gain in dots], **DOTS)
     axes.set_xlabel("pre-training steps")
     axes.set_ylabel("gain in Kendall tau over no pre-training, %\n(95 % interval)")
     axes.grid(alpha=0.3)
@@ -242,6 +256,8 @@ def _draw_gains(
     bars = error_bars([gain for gain, _ in gains], [ends for _, ends in gains], 100)
     places = range(len(rows), 0, -1)
     axes.errorbar([100 * g for g, _ in gains], list(places), xerr=bars, **{**style(i), "linestyle": "none"})
+    dots = [(100 * gain, place) for row, place in zip(rows, places, strict=True) for gain in seed_gains(row, base)]
+    axes.scatter([gain for gain, _ in dots], [place for _, place in dots], **DOTS)
     axes.axvline(0, color="#444444", linewidth=1, linestyle="--")
     axes.set_yticks(list(places), [row["signal"].replace("_", " ") for row in rows])
     axes.set_ylim(0.4, len(rows) + 0.6)

@@ -10,12 +10,16 @@ from bleurt_repro.training.experiments.ablation import (
     ALL,
     NONE,
     ONLY,
+    STEPS,
     WITHOUT,
     Arm,
+    draw_steps,
+    draw_tasks,
     left_out,
     main,
     make_arms,
     relative_gain,
+    seed_gains,
 )
 from tests.tiny_experiments import write_config, write_data
 
@@ -51,6 +55,26 @@ def test_gains_are_shares_of_the_base():
     assert relative_gain({"comparisons": [test]}, rows[0], rows[0]) == (0.0, (None, None))
 
 
+def test_gains_of_seeds_are_over_the_mean_of_the_base():
+    base, row = {"average": {"kendall_tau": 0.4}}, {"seeds": {"kendall_tau": {"values": [0.5, 0.3]}}}
+    assert seed_gains(row, base) == pytest.approx([0.25, -0.25])
+    assert seed_gains({}, base) == []
+
+
+def test_each_seed_is_a_dot():
+    seeds = {"kendall_tau": {"values": [0.39, 0.41, 0.4]}}
+    rows = [
+        {"name": name, "arm": arm, "signal": "bleu", "steps": steps, "average": {"kendall_tau": 0.4}, "seeds": seeds}
+        for name, arm, steps in (("none", NONE, 0), ("all", ALL, 0), ("steps 2", STEPS, 2), ("only bleu", ONLY, 0))
+    ]
+    results = {"rows": rows, "comparisons": []}
+    (axes,) = draw_steps(results).axes
+    assert axes.collections[-1].get_offsets().tolist() == [
+        [steps, pytest.approx(gain)] for steps in (0, 2) for gain in (-2.5, 2.5, 0)
+    ]
+    assert len(draw_tasks(results).axes[0].collections[-1].get_offsets()) == 3
+
+
 @pytest.mark.long
 def test_arms_and_steps_are_trained_and_drawn(pairs, tiny_scorer, tmp_path):
     (tmp_path / "pretrain.yaml").write_text(PRETRAIN)
@@ -68,7 +92,12 @@ def test_arms_and_steps_are_trained_and_drawn(pairs, tiny_scorer, tmp_path):
     assert json.loads((out / "results.json").read_text()) == results
     (out / "figure4.png").unlink()
     (out / "figure5.png").unlink()
-    assert [row["name"] for row in main([word.replace("bleu", NONE) for word in words])["rows"]] == ["none", "all", "steps 2", "steps 4"]
+    assert [row["name"] for row in main([word.replace("bleu", NONE) for word in words])["rows"]] == [
+        "none",
+        "all",
+        "steps 2",
+        "steps 4",
+    ]
     assert {path.name for path in out.glob("figure*.png")} == {"figure5.png"}
     with pytest.raises(ValueError, match="the pairs have no signals comet; they have bleu"):
         main([*words, "--signals", "comet"])
