@@ -4,7 +4,8 @@
 
 The mean of two runs' weights scores identical and empty candidates worse than each run does; more of them correct that. References
 are drawn from the whole training set, so that short ones, which are the hard ones here, have their share. Outputs that are
-nearly their reference show that identical means identical. Pairs of `bleurt-repro data roles` and the like may join in; their
+nearly their reference show that identical means identical. A text that stands twice looks like a copy, most of all one
+of several sentences; those of `bleurt-repro data near-copies` are single ones. Pairs of `bleurt-repro data roles` and the like may join in; their
 references need identical pairs of their own, or copies of such sentences get low scores.
 """
 
@@ -21,6 +22,9 @@ from learning_pairs import COLUMNS, write_pairs
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
+# What a text that stands twice is worth, in standard deviations of ratings; of a longer one 256 tokens hold no more than of a copy.
+REPEATED, MOST_WORDS_TWICE = -0.6, 75
+
 
 def main(
     train: Annotated[Path, typer.Option(help="What training_set.py wrote.")],
@@ -28,6 +32,7 @@ def main(
     number: Annotated[int, typer.Option(help="Pairs of the training set.")] = 11_000,
     identical: Annotated[int, typer.Option(help="Identical pairs.")] = 2_000,
     empty: Annotated[int, typer.Option(help="Pairs with an empty candidate.")] = 2_000,
+    repeated: Annotated[int, typer.Option(help="Pairs whose candidate is the reference twice.")] = 0,
     near: Annotated[
         int,
         typer.Option(help="Take all outputs that differ from their reference by so many words, 1 to this; 0: none."),
@@ -48,16 +53,18 @@ def main(
     drawn += [row for row in rows if not made_up(row) and 0 < different_words(row) <= near]
     others = rating_records(contrasts) if contrasts else []
     theirs = sorted({row["reference"] for row in others})
-    for kind, best, number_of, texts in (
-        ("identical", max, identical, references),
-        ("empty", min, empty, references),
-        ("identical", max, min(identical_contrasts, len(theirs)), theirs),
+    short = [text for text in references if len(text.split()) <= MOST_WORDS_TWICE]
+    best = max(row["score"] for row in rows if row["system"] == "anchor: identical")
+    worst = min(row["score"] for row in rows if row["system"] == "anchor: empty")
+    for kind, times, score, number_of, texts in (
+        ("anchor: identical", 1, best, identical, references),
+        ("anchor: empty", 0, worst, empty, references),
+        ("anchor: identical", 1, best, min(identical_contrasts, len(theirs)), theirs),
+        ("contrast: repeated", 2, REPEATED, min(repeated, len(short)), short),
     ):
-        score = best(row["score"] for row in rows if row["system"] == f"anchor: {kind}")
         for reference in random.choice(texts, size=number_of, replace=False) if number_of else ():
             text = str(reference)
-            candidate = text if kind == "identical" else ""
-            drawn.append({"reference": text, "candidate": candidate, "score": score, "system": f"anchor: {kind}"})
+            drawn.append({"reference": text, "candidate": " ".join([text] * times), "score": score, "system": kind})
     drawn += others
     write_pairs(output, ({name: row.get(name) for name in COLUMNS} for row in drawn))
     typer.echo(f"{len(drawn):,} pairs")

@@ -190,3 +190,18 @@ def test_a_round_repeats_references_of_contrasts(tmp_path):
         assert len(same) == len({row["reference"] for row in same}) == found
         assert all(row["candidate"] == row["reference"] and row["score"] == 1.4 for row in same)
         assert {row["reference"] for row in same} <= {row["reference"] for row in rows[-6:]}
+
+
+def test_a_round_repeats_texts_but_for_those_whose_second_half_would_not_be_read(tmp_path):
+    script = recipe("training_round.py")
+    fits, too_long = ("word " * (script["MOST_WORDS_TWICE"] + more) for more in (0, 1))
+    anchors = [rated(0, 1.4, reference=text, candidate=text, system="anchor: identical") for text in (fits, too_long)]
+    anchors += [rated(1, -1.9, candidate="", system="anchor: empty")]
+    train = write(tmp_path / "train.jsonl", anchors)
+    script["main"](train, tmp_path / "last.jsonl", number=0, identical=0, empty=0, repeated=9)
+    rows = read(tmp_path / "last.jsonl")
+    assert {row["reference"] for row in rows} == {fits, "Reference 1."}
+    for row in rows:
+        assert row["candidate"] == f"{row['reference']} {row['reference']}"
+        assert row["score"] == script["REPEATED"] < 0
+        assert row["system"] == "contrast: repeated"

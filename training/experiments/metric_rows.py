@@ -93,7 +93,9 @@ def baseline_row(name: str, texts: Texts, cells: Cells) -> Row:
     return Row(shown_name(name), "baseline", [np.array(content["scores"])], content["signature"])
 
 
-def checkpoint_row(name: str, texts: Texts, cells: Cells, options: Mapping[str, Any] | None = None) -> Row:
+def checkpoint_row(
+    name: str, texts: Texts, cells: Cells, options: Mapping[str, Any] | None = None, cache: str | None = None
+) -> Row:
     """Score with a checkpoint.
 
     Args:
@@ -101,9 +103,11 @@ def checkpoint_row(name: str, texts: Texts, cells: Cells, options: Mapping[str, 
         texts: the items.
         cells: where scores are kept.
         options: further arguments of `BleurtScorer`.
+        cache: folder of scores of earlier runs; scores do not depend on it.
     """
     inputs = [name, _content(name), dict(options or {}), texts.fingerprint]
-    content = cells.get(f"scores-{name}", inputs, lambda: score_with(name, texts, options or {}))
+    arguments = {**(options or {}), "cache": cache}
+    content = cells.get(f"scores-{name}", inputs, lambda: score_with(name, texts, arguments))
     shown = Path(name).resolve().name if Path(name).is_dir() else name
     return Row(shown, "checkpoint", [np.array(content["scores"])], content["signature"])
 
@@ -166,7 +170,7 @@ def all_rows(
     with tqdm(total=total, desc="metrics", unit="metric", disable=None) as bar:
         for name in metrics.checkpoint:
             bar.set_postfix_str(name)
-            rows.append(checkpoint_row(name, texts, cells, options))
+            rows.append(checkpoint_row(name, texts, cells, options, metrics.cache))
             bar.update()
         for name in metrics.baselines:
             bar.set_postfix_str(name)

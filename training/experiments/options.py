@@ -20,6 +20,8 @@ from bleurt_repro.metric.statistics import RESAMPLES
 HASH_DIGITS = 12
 # The folder of an experiment's cells, in its output.
 CELLS = "cells"
+# Settings that no figure depends on.
+NOT_IN_COMMANDS = ("output", "keep_models", "cache")
 SEGMENTS, ROWS = "segments", "rows"
 
 
@@ -56,6 +58,10 @@ class MetricOptions:
     seed: int = field(default=0, metadata={"help": "Of the bootstrap, and of what the experiment draws."})
     dtype: str | None = field(
         default=None, metadata={"help": "Precision that checkpoints score in: float32 (the default), bfloat16, ..."}
+    )
+    cache: str | None = field(
+        default=None,
+        metadata={"help": "Folder of checkpoints' scores, read and added to, as of `bleurt-repro score --cache`."},
     )
 
     def __post_init__(self) -> None:
@@ -105,7 +111,7 @@ def command(experiment: str, settings: Sequence[Any]) -> str:
         for item in dataclasses.fields(group):
             value = getattr(group, item.name)
             default = item.default_factory() if callable(item.default_factory) else item.default
-            if item.name not in ("output", "keep_models") and value != default:
+            if item.name not in NOT_IN_COMMANDS and value != default:
                 shown = shlex.join(map(shorten, value if isinstance(value, list) else [value]))
                 words.append(f"--{item.name.replace('_', '-')} {shown}")
     return " ".join([*words, "--output OUT"])

@@ -86,6 +86,24 @@ def test_checkpoints_score_in_the_precision_that_is_asked_for(tmp_path, tiny_sco
     assert len(list((tmp_path / "out" / "cells").iterdir())) == 2  # one precision is no cell for the other
 
 
+def test_scores_of_earlier_runs_are_read_from_the_cache_and_the_command_does_not_name_it(tmp_path, tiny_scorer):
+    from bleurt_repro.metric.forward.pairs import PairScorer
+
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    settings = {"ratings": ratings, "checkpoint": [str(tiny_scorer)], "resamples": 0}
+    without = run(tmp_path / "without", **settings)
+    first = run(tmp_path / "first", **settings, cache=str(tmp_path / "cache"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PairScorer, "_score_encoded", lambda *_, **__: pytest.fail("scored again"))
+        second = run(tmp_path / "second", **settings, cache=str(tmp_path / "cache"))
+    assert without["rows"] == first["rows"] == second["rows"]
+    assert without["command"] == first["command"]
+    without_cells, first_cells = (
+        sorted(c.name for c in (tmp_path / out / "cells").iterdir()) for out in ("without", "first")
+    )
+    assert without_cells == first_cells  # a run with a cache resumes one without it
+
+
 def test_equal_items_are_scored_once(tiny_scorer, monkeypatch):
     from bleurt_repro.metric.scorer import BleurtScorer
 
