@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE
 from bleurt_repro.metric.loading.find import load_checkpoint
-from bleurt_repro.metric.loading.save import rounded_to_float8, save_scorer
+from bleurt_repro.metric.loading.save import _one_of_the_two_nearest, rounded_to_float8, save_scorer
 from tests.conftest import make_tiny_scorer
 from tests.killed import kill_at_every_operation
 
@@ -86,6 +86,36 @@ def test_matrices_that_float8_would_change_much_stay_in_float32(tiny_scorer, cha
     assert torch.equal(rounded.classifier.weight, model.classifier.weight)
     assert rounded.classifier.weight.dtype == torch.float32 and rounded.bert.pooler.dense.weight.dtype == FLOAT8
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}, "the model itself is left alone"
+
+
+def test_training_from_float8_is_kept_on_average_and_what_was_not_trained_stays(rounded):
+    """A step of training is less than half the distance of two numbers of float8: the nearest one would undo it."""
+    loaded = load_checkpoint(str(rounded))
+    before = {name: weight.clone() for name, weight in loaded.model.named_parameters()}
+    trained = loaded.model.bert.encoder.layer[0].intermediate.dense.weight
+    with torch.no_grad():
+        trained.mul_(1 + 0.01 * torch.rand(trained.shape, generator=torch.Generator().manual_seed(1)))
+    assert torch.equal(trained.to(FLOAT8), before["bert.encoder.layer.0.intermediate.dense.weight"].to(FLOAT8))
+    again, once_more = rounded_to_float8(loaded.model), rounded_to_float8(loaded.model)
+    for name, weight in again.named_parameters():
+        assert torch.equal(weight.float(), once_more.get_parameter(name).float()), "the same draws every time"
+        if weight is not again.bert.encoder.layer[0].intermediate.dense.weight:
+            assert torch.equal(weight.float(), before[name]), name
+    grown = again.bert.encoder.layer[0].intermediate.dense.weight.detach().float().abs().sum()
+    was = before["bert.encoder.layer.0.intermediate.dense.weight"].abs().sum()
+    assert (grown / was).item() == pytest.approx(1.005, abs=0.002)
+
+
+def test_a_number_becomes_one_of_the_two_nearest_in_proportion():
+    numbers = [0.0, 1.0, 1.03, -1.03, 0.9999, 2**-9 / 4, -0.0171, 300.0]
+    weights = torch.tensor(numbers).repeat(4000, 1)
+    drawn = _one_of_the_two_nearest(weights, torch.Generator().manual_seed(0))
+    assert drawn.dtype == FLOAT8
+    neighbours = [[0], [1], [1, 1.125], [-1.125, -1], [0.9375, 1], [0, 2**-9], [-0.017578125, -0.015625], [288, 320]]
+    for i, (number, pair) in enumerate(zip(numbers, neighbours, strict=True)):
+        column = drawn[:, i].float()
+        assert set(column.tolist()) == set(pair)
+        assert column.mean().item() == pytest.approx(number, abs=0.06 * (max(pair) - min(pair)) + 1e-9)
 
 
 @pytest.mark.parametrize("factor", [1e-4, 1e4])
