@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 checkpoint=metric/checkpoint/bleurt-repro-mini
-training=$(for file in docs/results/mini-training/*.json; do printf -- '--training %s ' "$file"; done)
+training=$(for file in $(printf '%s\n' docs/results/mini-training/*.json | sort -t/ -k4 -n); do printf -- '--training %s ' "$file"; done)
 # shellcheck disable=SC2086  # the words of $training are options
 bleurt-repro card "$checkpoint" $training \
     --results docs/results/wmt18.json --results docs/results/webnlg.json --results docs/results/sanity.json \

@@ -202,7 +202,7 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
 
 
 @pytest.mark.long
-def test_the_small_model_learns_again_from_the_larger_one(chain):
+def test_the_small_model_learns_again_from_the_larger_one_and_what_a_copy_is(chain):
     work, run = chain
     start, larger = work / "embedded" / "bleurt-repro-mini", work / "embedded" / "run-71"
     run("mini_again.sh", LARGER=str(larger), FEWEST_TEXTS="1")
@@ -223,3 +223,16 @@ def test_the_small_model_learns_again_from_the_larger_one(chain):
     assert shipped.calibration is not None and shipped.layout.max_length == 256
     for name in ("sanity", "adversarial", "agreement", "webnlg"):
         assert Result.read(again / name).signatures["bleurt-repro-mini"] == shipped.signature
+
+    run("mini_copies.sh", LARGER=str(larger), LARGER_ENCODER=str(work.parent / "larger"))
+    copies = work / "copies"
+    labelled = [json.loads(line) for line in (copies / "pairs.jsonl").read_text().splitlines()]
+    assert labelled and not held & {row["reference"] for row in labelled}
+    for seed in (111, 121, 122):
+        rows = [json.loads(line) for line in (copies / f"train-{seed}.jsonl").read_text().splitlines()]
+        kinds = {row["system"] for row in rows}
+        assert {"anchor: identical", "anchor: empty", "contrast: repeated", "contrast: roles turned"} <= kinds
+    shipped = BleurtScorer(str(copies / "bleurt-repro-mini"))
+    assert shipped.calibration is not None and shipped.layout.max_length == 256
+    for name in ("sanity", "adversarial", "agreement", "webnlg"):
+        assert Result.read(copies / name).signatures["bleurt-repro-mini"] == shipped.signature

@@ -125,14 +125,14 @@ def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_d
 
 # Copies that score below 1, and what the lowest stays above; the checkpoints' pages name them.
 TAKEN_FOR_OTHERS = {
-    "scorer": {"The hospital is north of the park, and the school is south of it."},
+    "scorer": set(),
     "base": {
         "The drug (taken twice a day) lowers blood pressure.",
         "Copy the holiday photos from the laptop to the tablet tonight.",
         "Add the cumin before the paprika.",
     },
 }
-LOWEST = {"scorer": 0.8, "base": -0.3}
+LOWEST = {"scorer": 1, "base": -0.3}
 
 
 @pytest.mark.parametrize(
