@@ -113,17 +113,6 @@ for seed in $SEEDS; do
 done
 [ -d "$base/bleurt-repro-base" ] || bleurt-repro average $(for seed in $SEEDS; do echo "$base/bleurt-repro-base-$seed"; done) \
     --dtype float8 --max-shard-size 45MB --output "$base/bleurt-repro-base"
-bleurt-repro calibrate "$base/bleurt-repro-base" --ratings "$validation" --reliability "$base/held_out.jsonl" \
-    --test "$validation" --judgements 15 --report "$base/reliability.json"
 
-# 4. Sanity checks, one-word changes, agreement with ratings of references that it was not trained on, data-to-text
-judged="--checkpoint $base/bleurt-repro-base --baselines chrf++ bertscore@$LAYER:$ENCODER"
-# shellcheck disable=SC2086  # the words of $judged are options
-{
-    bleurt-repro experiment sanity --references "$base/held_out.jsonl" $judged --output "$base/sanity"
-    bleurt-repro experiment adversarial --references "$base/held_out.jsonl" $judged --output "$base/adversarial"
-    bleurt-repro experiment agreement --ratings "$base/held_out.jsonl" $judged --by lp --resamples "$(of 200)" \
-        --output "$base/agreement" --title "WMT 2018, to English, references not trained on"
-    bleurt-repro experiment webnlg --data "$DATA/webnlg" --training-systems 0 --training-inputs 0 $judged --resamples "$(of 500)" \
-        --output "$base/webnlg"
-}
+# 4. Calibration and figures
+sh "$recipes/measure.sh" "$base/bleurt-repro-base" "$base" "$base/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"

@@ -83,17 +83,6 @@ learn first "$START" 1e-4 101 train-first
 learn second "$again/between" 5e-5 103 train-103
 [ -d "$again/bleurt-repro-mini" ] || bleurt-repro average "$again/second" "$again/first" "$START" --weight 0.36 --weight 0.36 \
     --weight 0.28 --dtype float8 --output "$again/bleurt-repro-mini"
-bleurt-repro calibrate "$again/bleurt-repro-mini" --ratings "$validation" --reliability "$RATINGS/held_out.jsonl" \
-    --test "$validation" --judgements 15 --report "$again/reliability.json"
 
-# 4. Sanity checks, one-word changes, agreement with ratings of references that it was not trained on, data-to-text
-judged="--checkpoint $again/bleurt-repro-mini --baselines chrf++ bertscore:$ENCODER"
-# shellcheck disable=SC2086  # the words of $judged are options
-{
-    bleurt-repro experiment sanity --references "$RATINGS/held_out.jsonl" $judged --output "$again/sanity"
-    bleurt-repro experiment adversarial --references "$RATINGS/held_out.jsonl" $judged --output "$again/adversarial"
-    bleurt-repro experiment agreement --ratings "$RATINGS/held_out.jsonl" $judged --by lp --resamples "$(of 200)" \
-        --output "$again/agreement" --title "WMT 2018, to English, references not trained on"
-    bleurt-repro experiment webnlg --data "$DATA/webnlg" --training-systems 0 --training-inputs 0 $judged --resamples "$(of 500)" \
-        --output "$again/webnlg"
-}
+# 4. Calibration and figures
+sh "$recipes/measure.sh" "$again/bleurt-repro-mini" "$again" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore:$ENCODER"

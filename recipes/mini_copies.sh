@@ -32,10 +32,8 @@ mkdir -p "$copies"
 # 1. Labels of rated pairs, and of outputs whose references are not held out
 if [ ! -f "$copies/bertscore.txt" ]; then
     python "$recipes/pairs_to_label.py" --rated "$RATINGS/ratings.jsonl" --outputs "$WORK/wmt2018/test.jsonl" \
-        --held-out "$RATINGS/held_out.jsonl" --held-out "$validation" --most-outputs "$(of 15000)" --per-reference 4 --seed 111 \
-        --encoder "$LARGER_ENCODER" --layer "$LAYER" --scores "$copies/bertscore-all.txt" --output "$copies/all.jsonl"
-    head -n "$(of 28672)" "$copies/all.jsonl" >"$copies/pairs.jsonl"
-    head -n "$(of 28672)" "$copies/bertscore-all.txt" >"$copies/bertscore.txt"
+        --held-out "$RATINGS/held_out.jsonl" --held-out "$validation" --most-outputs "$(of 15000)" --per-reference 4 --most "$(of 28672)" \
+        --seed 111 --encoder "$LARGER_ENCODER" --layer "$LAYER" --scores "$copies/bertscore.txt" --output "$copies/pairs.jsonl"
 fi
 bleurt-repro score --pairs "$copies/pairs.jsonl" --checkpoint "$LARGER" --dtype bfloat16 --output "$copies/larger.txt"
 bleurt-repro data pseudo-labels --input "$copies/pairs.jsonl" --dropping-rate 0 --scores "$copies/larger.txt" --weight 0.7 \
@@ -92,17 +90,6 @@ learn 121 "$copies/between" 320
 learn 122 "$copies/between" 320
 [ -d "$copies/bleurt-repro-mini" ] || bleurt-repro average "$copies/run-121" "$copies/run-122" "$START" "$BEFORE" --weight 0.26 \
     --weight 0.26 --weight 0.36 --weight 0.12 --dtype float8 --output "$copies/bleurt-repro-mini"
-bleurt-repro calibrate "$copies/bleurt-repro-mini" --ratings "$validation" --reliability "$RATINGS/held_out.jsonl" \
-    --test "$validation" --judgements 15 --report "$copies/reliability.json"
 
-# 4. Sanity checks, one-word changes, agreement with ratings of references that it was not trained on, data-to-text
-judged="--checkpoint $copies/bleurt-repro-mini --baselines chrf++ bertscore:$ENCODER"
-# shellcheck disable=SC2086  # the words of $judged are options
-{
-    bleurt-repro experiment sanity --references "$RATINGS/held_out.jsonl" $judged --output "$copies/sanity"
-    bleurt-repro experiment adversarial --references "$RATINGS/held_out.jsonl" $judged --output "$copies/adversarial"
-    bleurt-repro experiment agreement --ratings "$RATINGS/held_out.jsonl" $judged --by lp --resamples "$(of 200)" \
-        --output "$copies/agreement" --title "WMT 2018, to English, references not trained on"
-    bleurt-repro experiment webnlg --data "$DATA/webnlg" --training-systems 0 --training-inputs 0 $judged --resamples "$(of 500)" \
-        --output "$copies/webnlg"
-}
+# 4. Calibration and figures
+sh "$recipes/measure.sh" "$copies/bleurt-repro-mini" "$copies" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore:$ENCODER"

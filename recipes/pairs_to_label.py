@@ -43,6 +43,7 @@ def main(
     ] = None,
     nli_pairs: Annotated[int, typer.Option(help="How many of them.")] = 4_000,
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
+    most: Annotated[int | None, typer.Option(help="Pairs to write at most, of all these.")] = None,
     seed: Annotated[int, typer.Option(help="Of which are taken.")] = 0,
     encoder: Annotated[str | None, typer.Option(help="For BERTscore: folder or Hub id.")] = None,
     layer: Annotated[int | None, typer.Option(help="That BERTscore compares.")] = None,
@@ -67,7 +68,7 @@ def main(
         pairs += _sample(entailment, nli_pairs, random)
     for path in [*(rated or ()), *([contrasts] if contrasts else ())]:
         pairs += [pair for pair in _pairs(rating_records(path)) if pair[0] not in left_out]
-    pairs = [pairs[i] for i in random.permutation(len(pairs))]
+    pairs = [pairs[i] for i in random.permutation(len(pairs))[:most]]
     write_pairs(output, ({"reference": a, "candidate": b} for a, b in pairs))
     if scores is not None and encoder is not None:
         write_text(scores, "".join(f"{score:.6f}\n" for score in bertscore(encoder, layer, pairs)))

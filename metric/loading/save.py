@@ -168,7 +168,8 @@ def _one_of_the_two_nearest(weights: torch.Tensor, random: torch.Generator) -> t
     distance = torch.exp2(torch.frexp(weights.abs().clamp_min(2**-6)).exponent - 4.0)
     below = (weights / distance).floor()
     above = torch.rand(weights.shape, generator=random).to(weights.device) < weights / distance - below
-    return ((below + above) * distance).to(torch.float8_e4m3fn)
+    drawn = (below + above) * distance
+    return torch.where(weights == 0, weights, drawn).to(torch.float8_e4m3fn)  # so that -0 stays what it is, to the bit
 
 
 def record_for_other_tools(folder: Path) -> None:

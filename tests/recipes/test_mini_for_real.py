@@ -200,6 +200,20 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
         rows = Result.read(work / "base" / f"agreement-{year}")["rows"]
         assert len([row for row in rows if row["kind"] == "checkpoint"]) == 2 * 3  # two seeds and their mean, twice
 
+    # last passes: the lower layer stays as it was
+    run("base_copies.sh", ENCODER=str(work.parent / "base-encoder"), FROZEN="1")
+    copies = work / "base-copies" / "bleurt-repro-base"
+    rows = [json.loads(line) for line in (work / "base-copies" / "train-151.jsonl").read_text().splitlines()]
+    assert {"anchor: identical", "anchor: empty", "contrast: repeated", "label"} <= {row["system"] for row in rows}
+    weights, before = (
+        {name: tensor.float() for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
+        for folder in (copies, shipped)
+    )
+    lower, upper = ([name for name in before if f"layer.{number}." in name] for number in (0, 1))
+    assert lower and all(torch.equal(weights[name], before[name]) for name in lower)
+    assert not all(torch.equal(weights[name], before[name]) for name in upper)
+    assert Result.read(work / "base-copies" / "adversarial").signatures["bleurt-repro-base"] != scorer.signature
+
 
 @pytest.mark.long
 def test_the_small_model_learns_again_from_the_larger_one_and_what_a_copy_is(chain):

@@ -51,6 +51,13 @@ def test_outputs_are_spread_over_references_and_held_out_ones_stay_out(sources):
     assert sources["output"].read_bytes() != before
 
 
+def test_the_number_of_pairs_is_cut_after_they_are_mixed(sources):
+    SCRIPT["main"](**sources, most_outputs=30, per_reference=2)
+    pairs = read(sources["output"])
+    SCRIPT["main"](**sources, most_outputs=30, per_reference=2, most=11)
+    assert read(sources["output"]) == pairs[:11]
+
+
 def test_pairs_with_a_label_stay_out(sources, tmp_path):
     known = tmp_path / "known.jsonl"
     known.write_text(json.dumps({"reference": "R 3", "candidate": "C 3 1"}) + "\n")

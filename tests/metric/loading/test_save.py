@@ -106,6 +106,14 @@ def test_training_from_float8_is_kept_on_average_and_what_was_not_trained_stays(
     assert (grown / was).item() == pytest.approx(1.005, abs=0.002)
 
 
+def test_numbers_of_float8_stay_to_the_bit():
+    """A layer that stood still gives the same file."""
+    numbers = torch.arange(256, dtype=torch.uint8).view(FLOAT8).float()
+    numbers = numbers[numbers.isfinite()]
+    drawn = _one_of_the_two_nearest(numbers, torch.Generator().manual_seed(0))
+    assert torch.equal(drawn.view(torch.uint8), numbers.to(FLOAT8).view(torch.uint8))
+
+
 def test_a_number_becomes_one_of_the_two_nearest_in_proportion():
     numbers = [0.0, 1.0, 1.03, -1.03, 0.9999, 2**-9 / 4, -0.0171, 300.0]
     weights = torch.tensor(numbers).repeat(4000, 1)

@@ -1,0 +1,85 @@
+#!/bin/sh
+# Last passes of the larger checkpoint's upper layers: a copy is worth more than anything else, a text that stands twice is none, and the
+# rest keeps the score that it has.
+#
+#   DATA=folder WORK=folder sh base_copies.sh
+#
+# DATA and WORK are those of base.sh, which made the checkpoint before and the ratings in WORK/base. A pass takes a quarter of an hour on
+# one core. The published bleurt-repro-base has not had them. Stop it whenever you like and start it again.
+set -eu
+
+DATA=${DATA:?give the folder of the data, DATA=...}
+WORK=${WORK:?give the folder to work in, WORK=...}
+START=${START:-$WORK/base/bleurt-repro-base}  # what learns
+ENCODER=${ENCODER:-sentence-transformers/all-mpnet-base-v2}  # for the figures' BERTscore
+LAYER=${LAYER:-9}                             # of the encoder, which BERTscore compares
+FROZEN=${FROZEN:-9}                           # lowest layers that stay as they are
+RATINGS=${RATINGS:-$WORK/base}                # folder with ratings.jsonl and held_out.jsonl
+FINETUNE=${FINETUNE:-finetune_mini}
+DIVISOR=${DIVISOR:-1}                         # of all numbers of pairs and bootstrap samples, as in mini.sh
+
+# of NUMBER: so many pairs or samples, fewer with a DIVISOR, rounded up
+of() { echo $((($1 + DIVISOR - 1) / DIVISOR)); }
+
+recipes=$(dirname "$0")
+copies=$WORK/base-copies
+validation=$WORK/wmt2018/validation.jsonl
+mkdir -p "$copies"
+
+# lines FIRST NUMBER NAME: so many lines of a file from a place on
+lines() { tail -n "+$(($(of "$1") + 1))" "$copies/$3.jsonl" | head -n "$(of "$2")"; }
+# scored NAME: the pairs of a file with the scores that they have
+scored() {
+    bleurt-repro score --pairs "$copies/$1.jsonl" --checkpoint "$START" --dtype bfloat16 --output "$copies/$1.txt"
+    python "$recipes/scored_pairs.py" --pairs "$copies/$1.jsonl" --scores "$copies/$1.txt" --output "$copies/$1-scored.jsonl"
+}
+
+# 1. Outputs whose references are not held out and rated pairs, with the scores that they have; near copies, roles and opposites, contrasts
+if [ ! -f "$copies/train.jsonl" ]; then
+    held="--held-out $RATINGS/held_out.jsonl --held-out $validation"
+    # shellcheck disable=SC2086  # the words of $held are options
+    {
+        python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --rated "$RATINGS/ratings.jsonl" \
+            --most-outputs "$(of 8000)" --per-reference 2 --most "$(of 7600)" --seed 131 --output "$copies/some.jsonl"
+        python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --known "$copies/some.jsonl" \
+            --most-outputs "$(of 9000)" --per-reference 3 --seed 141 --output "$copies/more.jsonl"
+    }
+    cat "$copies/some.jsonl" "$copies/more.jsonl" >"$copies/outputs.jsonl"
+    scored outputs
+    bleurt-repro data anchors --ratings "$RATINGS/ratings.jsonl" --share 0.15 --seed 131 --output "$copies/anchored.jsonl"
+    grep -e "anchor: identical" -e "anchor: empty" "$copies/anchored.jsonl" >"$copies/extremes.jsonl"
+    bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
+        --reordered 0.4 --mirrored 0.25 --ratings "$RATINGS/ratings.jsonl" --pairs "$(of 1500)" --seed 131 \
+        --output "$copies/contrasts.jsonl"
+    bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$RATINGS/ratings.jsonl" --turned -0.6 \
+        --pairs "$(of 20000)" --seed 131 --output "$copies/near.jsonl"
+    for kind in roles opposites; do bleurt-repro data $kind --pairs "$(of 3000)" --seed 131 --output "$copies/$kind.jsonl"; done
+    python "$recipes/training_set.py" --ratings "$copies/extremes.jsonl" --labels "$copies/outputs-scored.jsonl" --scaled \
+        --joined "$(of 1200)" --seed 151 --output "$copies/train.jsonl"
+fi
+
+# 2. Two passes over different pairs, and their mean, of which only the upper layers differ from the checkpoint before
+learn() {  # SEED, and the first NEAR copy, TEMPLATE and CONTRAST to take
+    if [ ! -f "$copies/train-$1.jsonl" ]; then
+        {
+            lines "$2" 1900 near
+            for kind in roles opposites; do lines "$3" 100 $kind; done
+            lines "$4" 150 contrasts
+        } >"$copies/others-$1.jsonl"
+        scored "others-$1"
+        python "$recipes/training_round.py" --train "$copies/train.jsonl" --number "$(of 2900)" --identical "$(of 800)" \
+            --empty "$(of 300)" --repeated "$(of 600)" --identical-contrasts "$(of 1600)" \
+            --contrasts "$copies/others-$1-scored.jsonl" --seed "$1" --output "$copies/train-$1.jsonl"
+    fi
+    [ -f "$copies/run-$1/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --num-train-epochs 1 --learning-rate 4e-5 \
+        --dropout 0 --frozen-layers "$FROZEN" --max-length 256 --eval-strategy no --save-strategy steps --save-steps 150 \
+        --load-best-model-at-end False --model "$START" --seed "$1" --train-file "$copies/train-$1.jsonl" \
+        --validation-file "$validation" --output-dir "$copies/run-$1" --resume
+}
+learn 151 9000 1200 800
+learn 152 14000 1600 1100
+[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$copies/run-151" "$copies/run-152" --dtype float8 --max-shard-size 45MB \
+    --output "$copies/bleurt-repro-base"
+
+# 3. Calibration and figures
+sh "$recipes/measure.sh" "$copies/bleurt-repro-base" "$copies" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"
