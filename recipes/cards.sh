@@ -5,9 +5,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 checkpoint=metric/checkpoint/bleurt-repro-mini
-training=$(for file in $(printf '%s\n' docs/results/mini-training/*.json | sort -t/ -k4 -n); do printf -- '--training %s ' "$file"; done)
-# shellcheck disable=SC2086  # the words of $training are options
-bleurt-repro card "$checkpoint" $training \
+# trained FOLDER: options that name the results of each training, in order
+trained() { for file in $(printf '%s\n' "$1"/*.json | sort -t/ -k4 -n); do printf -- '--training %s ' "$file"; done; }
+# shellcheck disable=SC2046  # the words of $(trained ...) are options
+bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
     --results docs/results/wmt18.json --results docs/results/webnlg.json --results docs/results/sanity.json \
     --results docs/results/adversarial.json --results docs/results/reliability-mini.json \
     --recipe docs/development/make-the-embedded-checkpoint.md --license apache-2.0 \
@@ -16,7 +17,8 @@ bleurt-repro card "$checkpoint" $training \
     --dataset sentence-transformers/stsb \
     --domain "English: news translated into it, by the ratings that it was trained on; data-to-text as measured below; untested elsewhere." \
     --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals; the translator behind the synthetic pairs has seen these and Multi30k, whose captions are published for non-commercial research. Labelled and synthetic pairs are from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA)."
-bleurt-repro card metric/checkpoint/bleurt-repro-base --training docs/results/base-training/1-finetuned.json \
+# shellcheck disable=SC2046
+bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/base-training) \
     --results docs/results/wmt18-base.json --results docs/results/webnlg-base.json --results docs/results/sanity-base.json \
     --results docs/results/adversarial-base.json --results docs/results/reliability-base.json \
     --recipe docs/development/make-the-base-checkpoint.md --license apache-2.0 \

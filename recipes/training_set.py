@@ -4,8 +4,8 @@
         --contrasts contrasts.jsonl --output train.jsonl
 
 Labels (of `bleurt-repro data pseudo-labels`) have mean 0 and deviation 1 over all they label; here they get the mean and
-deviation that people's ratings have on the pairs both rate, unless --scaled says that they are on the scale of ratings (a
-scorer's own scores). A pair with both gets the mean of both: a rating rests on few
+deviation that people's ratings have on the pairs both rate, or those of --like, unless --scaled says that they are on the scale of
+ratings (a scorer's own scores). A pair with both gets the mean of both: a rating rests on few
 judgements, and metrics err elsewhere (RoBLEURT, section 2.3, replaces noisy ratings by metrics' scores altogether).
 Texts of two to four segments are made of both: raters saw one segment at a time, users have paragraphs. Such a
 text is rated by the mean of its parts; now and then the candidate lacks a part, has another text's in its place, or has
@@ -44,6 +44,12 @@ def main(
         ),
     ] = None,
     scaled: Annotated[bool, typer.Option(help="Labels are on the ratings' scale: take them as they are.")] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="Scores, one a line, whose mean and deviation labels get, instead of those of people's ratings."
+        ),
+    ] = None,
     contrasts: Annotated[Path | None, typer.Option(help="JSONL file of `bleurt-repro data contrasts`.")] = None,
     contrast_scores: Annotated[
         Path | None, typer.Option(help="Their scores by a teacher, one a line, instead of those in the file.")
@@ -56,7 +62,9 @@ def main(
     altered = read_contrasts(contrasts, contrast_scores)
     label: dict[Key, float] = {}
     for path in labels or ():
-        label = (labels_of(path) if scaled else on_scale_of_ratings(path, given)) | label
+        label = (
+            labels_of(path) if scaled else on_scale_of(like, path) if like else on_scale_of_ratings(path, given)
+        ) | label
     both = [row for row in given if not _is_anchor(row) and _key(row) in label]
     shared = {_key(row) for row in both}
     rated = [
@@ -81,6 +89,15 @@ def main(
 def labels_of(path: Path) -> dict[Key, float]:
     """Read labels: the score of each pair, within the bounds."""
     return {_key(row): float(np.clip(float(row["score"]), LEAST, MOST)) for row in rating_records(path)}
+
+
+def on_scale_of(scores: Path, path: Path) -> dict[Key, float]:
+    """Read labels, and give them the mean and deviation of the scores of as many pairs."""
+    rows = rating_records(path)
+    given = np.array(read_scores(scores, len(rows), "labels"))
+    theirs = np.array([row["score"] for row in rows], dtype=float)
+    moved = given.mean() + given.std() / theirs.std() * (theirs - theirs.mean())
+    return {_key(row): float(np.clip(score, LEAST, MOST)) for row, score in zip(rows, moved, strict=True)}
 
 
 def on_scale_of_ratings(path: Path, ratings: list[Row]) -> dict[Key, float]:

@@ -106,7 +106,8 @@ def _mean_weights(members: Sequence[Checkpoint], shares: Sequence[float]) -> dic
 
     first = members[0]
     shapes = {name: value.shape for name, value in first.model.state_dict().items()}
-    mean = {name: torch.zeros_like(v) for name, v in first.model.state_dict().items() if v.is_floating_point()}
+    # from -0, so that a -0 of all members stays one, and their files the same
+    mean = {name: torch.full_like(v, -0.0) for name, v in first.model.state_dict().items() if v.is_floating_point()}
     for member, share in zip(members, shares, strict=True):
         state = member.model.state_dict()
         if {name: value.shape for name, value in state.items()} != shapes:

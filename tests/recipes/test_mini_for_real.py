@@ -250,3 +250,16 @@ def test_the_small_model_learns_again_from_the_larger_one_and_what_a_copy_is(cha
     assert shipped.calibration is not None and shipped.layout.max_length == 256
     for name in ("sanity", "adversarial", "agreement", "webnlg"):
         assert Result.read(copies / name).signatures["bleurt-repro-mini"] == shipped.signature
+
+    run("mini_last.sh", LARGER=str(larger), LARGER_ENCODER=str(work.parent / "larger"))
+    last = work / "last"
+    labelled = [json.loads(line) for line in (last / "outputs.jsonl").read_text().splitlines()]
+    assert labelled and not held & {row["reference"] for row in labelled}
+    others = [json.loads(line) for line in (last / "others-161-scored.jsonl").read_text().splitlines()]
+    assert [row["score"] for row in others] == pytest.approx(shipped.score_rows(others), abs=1e-4)
+    kinds = {json.loads(line)["system"] for line in (last / "train-161.jsonl").read_text().splitlines()}
+    assert {"label", "anchor: identical", "anchor: empty", "contrast: repeated"} <= kinds
+    shipped = BleurtScorer(str(last / "bleurt-repro-mini"))
+    assert shipped.calibration is not None and shipped.layout.max_length == 256
+    for name in ("sanity", "adversarial", "agreement", "webnlg"):
+        assert Result.read(last / name).signatures["bleurt-repro-mini"] == shipped.signature

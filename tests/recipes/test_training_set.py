@@ -78,6 +78,24 @@ def test_labels_on_the_scale_of_ratings_are_taken_as_they_are(files):
     assert score["Reference 30.", "Text 30."] == 0.0
 
 
+def test_labels_get_the_scale_of_other_scores(files, tmp_path):
+    labels = read(files["labels"][0])
+    scores = tmp_path / "scores.txt"
+    scores.write_text("".join(f"{0.1 * i - 0.4}\n" for i in range(len(labels))))
+    extremes = [row for row in read(files["ratings"]) if row["system"].startswith("anchor")]
+    write(files["ratings"], extremes)
+    recipe("training_set.py")["main"](**files, like=scores, joined=0)
+    score = {(row["reference"], row["candidate"]): row["score"] for row in read(files["output"])}
+    found = np.array([score[row["reference"], row["candidate"]] for row in labels])
+    wanted = 0.1 * np.arange(len(labels)) - 0.4
+    given = np.array([row["score"] for row in labels])
+    assert [found.mean(), found.std()] == pytest.approx([wanted.mean(), wanted.std()])
+    assert np.corrcoef(found, given)[0, 1] == pytest.approx(1)
+    with pytest.raises(ValueError, match="labels"):
+        scores.write_text("0.1\n")
+        recipe("training_set.py")["main"](**files, like=scores, joined=0)
+
+
 def test_a_rating_and_a_label_that_disagree_are_averaged(files):
     rows = read(files["labels"][0])
     rows[0]["score"], rows[1]["score"] = rows[1]["score"], rows[0]["score"]  # the same mean and deviation

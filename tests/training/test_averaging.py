@@ -35,6 +35,14 @@ def test_the_mean_of_weights(pair, tmp_path, weights, shift):
     assert len(BleurtScorer(str(tmp_path / "out")).score(references=["a"], candidates=["b"])) == 1
 
 
+def test_what_is_alike_in_all_stays_to_the_bit(pair, tmp_path):
+    weights = load_file(pair[1] / "model.safetensors")
+    weights["classifier.weight"] = torch.full_like(weights["classifier.weight"], -0.0)
+    save_file(weights, pair[1] / "model.safetensors", metadata={"format": "pt"})
+    average_scorers([str(pair[1])] * 2, tmp_path / "out", [1, 3])
+    assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].signbit().all()
+
+
 def test_the_record_names_the_members(pair, tmp_path):
     (pair[1] / "results.json").write_text('{"steps": 7}')
     average_scorers([str(path) for path in pair], tmp_path / "out", [3, 1], dtype="float16")
