@@ -1,11 +1,12 @@
 #!/bin/sh
-# Last passes of the larger checkpoint's upper layers: a copy is worth more than anything else, a text that stands twice is none, and the
-# rest keeps the score that it has.
+# Last passes of the larger checkpoint's upper layers: a copy is worth more than anything else, a text that stands twice is none, a copy
+# whose meaning one word turns gets less, and the rest keeps the score that it has.
 #
 #   DATA=folder WORK=folder sh base_copies.sh
 #
-# DATA and WORK are those of base.sh, which made the checkpoint before and the ratings in WORK/base. A pass takes a quarter of an hour on
-# one core. The published bleurt-repro-base has not had them. Stop it whenever you like and start it again.
+# DATA and WORK are those of base.sh, which made the checkpoint before and the ratings in WORK/base. The first two passes take a quarter of
+# an hour each on one core, the others half of that. The published bleurt-repro-base has not had them. Stop it whenever you like and start
+# it again.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -28,10 +29,12 @@ mkdir -p "$copies"
 
 # lines FIRST NUMBER NAME: so many lines of a file from a place on
 lines() { tail -n "+$(($(of "$1") + 1))" "$copies/$3.jsonl" | head -n "$(of "$2")"; }
-# scored NAME: the pairs of a file with the scores that they have
+# scored NAME CHECKPOINT OPTIONS...: the pairs of a file with the scores that the checkpoint gives them
 scored() {
-    bleurt-repro score --pairs "$copies/$1.jsonl" --checkpoint "$START" --dtype bfloat16 --output "$copies/$1.txt"
-    python "$recipes/scored_pairs.py" --pairs "$copies/$1.jsonl" --scores "$copies/$1.txt" --output "$copies/$1-scored.jsonl"
+    name=$1
+    bleurt-repro score --pairs "$copies/$name.jsonl" --checkpoint "$2" --dtype bfloat16 --output "$copies/$name.txt"
+    shift 2
+    python "$recipes/scored_pairs.py" --pairs "$copies/$name.jsonl" --scores "$copies/$name.txt" "$@" --output "$copies/$name-scored.jsonl"
 }
 
 # 1. Outputs whose references are not held out and rated pairs, with the scores that they have; near copies, roles and opposites, contrasts
@@ -45,7 +48,7 @@ if [ ! -f "$copies/train.jsonl" ]; then
             --most-outputs "$(of 9000)" --per-reference 3 --seed 141 --output "$copies/more.jsonl"
     }
     cat "$copies/some.jsonl" "$copies/more.jsonl" >"$copies/outputs.jsonl"
-    scored outputs
+    scored outputs "$START"
     bleurt-repro data anchors --ratings "$RATINGS/ratings.jsonl" --share 0.15 --seed 131 --output "$copies/anchored.jsonl"
     grep -e "anchor: identical" -e "anchor: empty" "$copies/anchored.jsonl" >"$copies/extremes.jsonl"
     bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
@@ -58,28 +61,55 @@ if [ ! -f "$copies/train.jsonl" ]; then
         --joined "$(of 1200)" --seed 151 --output "$copies/train.jsonl"
 fi
 
-# 2. Two passes over different pairs, and their mean, of which only the upper layers differ from the checkpoint before
-learn() {  # SEED, and the first NEAR copy, TEMPLATE and CONTRAST to take
+# 2. Two passes over different pairs
+# learn SEED RATE MODEL: one pass of the upper layers over train-SEED
+learn() {
+    [ -f "$copies/run-$1/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --num-train-epochs 1 --learning-rate "$2" \
+        --dropout 0 --frozen-layers "$FROZEN" --max-length 256 --eval-strategy no --save-strategy steps --save-steps 150 \
+        --load-best-model-at-end False --model "$3" --seed "$1" --train-file "$copies/train-$1.jsonl" \
+        --validation-file "$validation" --output-dir "$copies/run-$1" --resume
+}
+first() {  # SEED, and the first NEAR copy, TEMPLATE and CONTRAST to take
     if [ ! -f "$copies/train-$1.jsonl" ]; then
         {
             lines "$2" 1900 near
             for kind in roles opposites; do lines "$3" 100 $kind; done
             lines "$4" 150 contrasts
         } >"$copies/others-$1.jsonl"
-        scored "others-$1"
+        scored "others-$1" "$START"
         python "$recipes/training_round.py" --train "$copies/train.jsonl" --number "$(of 2900)" --identical "$(of 800)" \
             --empty "$(of 300)" --repeated "$(of 600)" --identical-contrasts "$(of 1600)" \
             --contrasts "$copies/others-$1-scored.jsonl" --seed "$1" --output "$copies/train-$1.jsonl"
     fi
-    [ -f "$copies/run-$1/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --num-train-epochs 1 --learning-rate 4e-5 \
-        --dropout 0 --frozen-layers "$FROZEN" --max-length 256 --eval-strategy no --save-strategy steps --save-steps 150 \
-        --load-best-model-at-end False --model "$START" --seed "$1" --train-file "$copies/train-$1.jsonl" \
-        --validation-file "$validation" --output-dir "$copies/run-$1" --resume
+    learn "$1" 4e-5 "$START"
 }
-learn 151 9000 1200 800
-learn 152 14000 1600 1100
-[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$copies/run-151" "$copies/run-152" --dtype float8 --max-shard-size 45MB \
+first 151 9000 1200 800
+first 152 14000 1600 1100
+
+# 3. From their mean two shorter ones, in which turned meanings get less than it gives them
+[ -d "$copies/between" ] || bleurt-repro average "$copies/run-151" "$copies/run-152" --output "$copies/between"
+if [ ! -f "$copies/turned-scored.jsonl" ]; then
+    grep -v -E "contrast: (repeated|gibberish|same|source|in|with|content|as|half)" "$copies/near.jsonl" | tail -n "$(of 3400)" \
+        >"$copies/turned.jsonl"
+    scored turned "$copies/between" --lowered
+fi
+second() {  # SEED, that of the pass BEFORE whose other pairs it sees again, and the first TURNED meaning to take
+    if [ ! -f "$copies/train-$1.jsonl" ]; then
+        {
+            lines "$3" 1700 turned-scored
+            grep -v -E "contrast: (random word|same words)" "$copies/others-$2-scored.jsonl" | tail -n "$(of 300)"
+        } >"$copies/others-$1.jsonl"
+        python "$recipes/training_round.py" --train "$copies/train.jsonl" --number "$(of 900)" --identical "$(of 500)" \
+            --empty "$(of 250)" --repeated "$(of 150)" --identical-contrasts "$(of 500)" --contrasts "$copies/others-$1.jsonl" \
+            --seed "$1" --output "$copies/train-$1.jsonl"
+    fi
+    learn "$1" 3e-5 "$copies/between"
+}
+second 171 151 0
+second 172 152 1700
+[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$copies/run-171" "$copies/run-172" "$copies/run-151" "$copies/run-152" \
+    "$START" --weight 0.1 --weight 0.1 --weight 0.1 --weight 0.1 --weight 0.6 --dtype float8 --max-shard-size 45MB \
     --output "$copies/bleurt-repro-base"
 
-# 3. Calibration and figures
+# 4. Calibration and figures
 sh "$recipes/measure.sh" "$copies/bleurt-repro-base" "$copies" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"

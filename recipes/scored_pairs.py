@@ -2,6 +2,8 @@
 
 bleurt-repro score --pairs pairs.jsonl --checkpoint bleurt-repro-base --output scores.txt
 python recipes/scored_pairs.py --pairs pairs.jsonl --scores scores.txt --output scored.jsonl
+
+With --lowered, a pair whose score is above the one that it has in the file gets the mean of both: a step towards that.
 """
 
 from __future__ import annotations
@@ -21,10 +23,14 @@ def main(
     pairs: Annotated[Path, typer.Option(help="JSONL file of references and candidates.")],
     scores: Annotated[Path, typer.Option(help="Their scores, one a line.")],
     output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    lowered: Annotated[bool, typer.Option(help="Halfway to the file's own score where that is lower.")] = False,
 ) -> None:
     """Write the pairs with their scores, within the bounds of ratings."""
     rows = rating_records(pairs, required=("reference", "candidate"))
     given = np.clip(read_scores(scores, len(rows), "pairs"), LEAST, MOST)
+    if lowered:
+        own = np.array([row["score"] for row in rows])
+        given = np.minimum(given, (given + own) / 2)
     write_pairs(output, ({**row, "score": float(score)} for row, score in zip(rows, given, strict=True)))
     typer.echo(f"{len(rows):,} pairs")
 

@@ -205,6 +205,13 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
     copies = work / "base-copies" / "bleurt-repro-base"
     rows = [json.loads(line) for line in (work / "base-copies" / "train-151.jsonl").read_text().splitlines()]
     assert {"anchor: identical", "anchor: empty", "contrast: repeated", "label"} <= {row["system"] for row in rows}
+    turned, scored = (
+        [json.loads(line) for line in (work / "base-copies" / f"turned{end}.jsonl").read_text().splitlines()]
+        for end in ("", "-scored")
+    )
+    given = BleurtScorer(str(work / "base-copies" / "between"), dtype="bfloat16").score_rows(turned)
+    lowered = [min(score, (score + row["score"]) / 2) for row, score in zip(turned, given, strict=True)]
+    assert [row["score"] for row in scored] == pytest.approx(lowered, abs=0.05)
     weights, before = (
         {name: tensor.float() for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
         for folder in (copies, shipped)

@@ -88,6 +88,15 @@ def test_scores_stand_beside_their_pairs_within_the_bounds_of_ratings(tmp_path):
         SCORED["main"](pairs=pairs, scores=scores, output=output)
 
 
+def test_scores_above_those_of_the_file_come_down_halfway(tmp_path):
+    pairs, scores, output = tmp_path / "pairs.jsonl", tmp_path / "scores.txt", tmp_path / "scored.jsonl"
+    rows = [{"reference": "R", "candidate": text, "score": -0.6} for text in "ab"]
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores.write_text("0.2\n-1.0\n")
+    SCORED["main"](pairs=pairs, scores=scores, output=output, lowered=True)
+    assert [row["score"] for row in read(output)] == pytest.approx([-0.2, -1.0])
+
+
 def test_too_few_texts_are_refused_with_what_to_do(encoder, tmp_path):
     ratings, sentences = tmp_path / "ratings.jsonl", tmp_path / "sentences.txt"
     ratings.write_text(json.dumps({"reference": "a b c d e f", "candidate": "x", "score": 0}) + "\n")
