@@ -107,8 +107,8 @@ second() {  # SEED, that of the pass BEFORE whose other pairs it sees again, and
 }
 second 171 151 0
 second 172 152 1700
-[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$copies/run-171" "$copies/run-172" "$copies/run-151" "$copies/run-152" \
-    "$START" --weight 0.1 --weight 0.1 --weight 0.1 --weight 0.1 --weight 0.6 --dtype float8 --max-shard-size 45MB \
+[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$START" "$copies/run-151" "$copies/run-152" "$copies/run-171" \
+    "$copies/run-172" --weight 0.6 --weight 0.1 --weight 0.1 --weight 0.1 --weight 0.1 --dtype float8 --max-shard-size 45MB \
     --output "$copies/bleurt-repro-base"
 
 # 4. Calibration and figures

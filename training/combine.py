@@ -104,20 +104,27 @@ def _mean_weights(members: Sequence[Checkpoint], shares: Sequence[float]) -> dic
     """
     import torch
 
-    first = members[0]
-    shapes = {name: value.shape for name, value in first.model.state_dict().items()}
-    # from -0, so that a -0 of all members stays one, and their files the same
-    mean = {name: torch.full_like(v, -0.0) for name, v in first.model.state_dict().items() if v.is_floating_point()}
-    for member, share in zip(members, shares, strict=True):
+    first = members[0].model.state_dict()
+    shapes = {name: value.shape for name, value in first.items()}
+    states = []
+    for member in members:
         state = member.model.state_dict()
         if {name: value.shape for name, value in state.items()} != shapes:
             raise ValueError(
-                f"{member.name} and {first.name} have weights of different shapes: they cannot be averaged"
+                f"{member.name} and {members[0].name} have weights of different shapes: they cannot be averaged"
             )
-        if member.layout != first.layout or member.tokenizer.get_vocab() != first.tokenizer.get_vocab():
-            raise ValueError(f"{member.name} and {first.name} read text differently: they cannot be averaged")
-        for name in mean:
-            mean[name] += share * state[name]
+        if member.layout != members[0].layout or member.tokenizer.get_vocab() != members[0].tokenizer.get_vocab():
+            raise ValueError(f"{member.name} and {members[0].name} read text differently: they cannot be averaged")
+        states.append(state)
+    mean = {}
+    for name, value in first.items():
+        if value.is_floating_point():
+            alike, total = torch.ones_like(value, dtype=torch.bool), torch.zeros_like(value)
+            for state, share in zip(states, shares, strict=True):
+                alike &= state[name] == value
+                total += share * state[name]
+            # what is the same in all stays so to the bit; shares of it need not add up to it
+            mean[name] = torch.where(alike, value, total)
     return mean
 
 
