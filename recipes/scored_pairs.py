@@ -26,7 +26,7 @@ def main(
     lowered: Annotated[bool, typer.Option(help="Halfway to the file's own score where that is lower.")] = False,
 ) -> None:
     """Write the pairs with their scores, within the bounds of ratings."""
-    rows = rating_records(pairs, required=("reference", "candidate"))
+    rows = rating_records(pairs, required=("reference", "candidate", *(["score"] if lowered else [])))
     given = np.clip(read_scores(scores, len(rows), "pairs"), LEAST, MOST)
     if lowered:
         own = np.array([row["score"] for row in rows])
