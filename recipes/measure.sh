@@ -14,14 +14,15 @@ out=$2
 held_out=$3
 validation=$4
 shift 4
+cache=$out/cache  # scores are kept here: none is computed twice, and a killed run resumes
 
-bleurt-repro calibrate "$checkpoint" --ratings "$validation" --reliability "$held_out" --test "$validation" --judgements 15 \
+bleurt-repro calibrate "$checkpoint" --cache "$cache" --ratings "$validation" --reliability "$held_out" --test "$validation" --judgements 15 \
     --report "$out/reliability.json"
 # measured EXPERIMENT OPTIONS...
 measured() {
     experiment=$1
     shift
-    bleurt-repro experiment "$experiment" --checkpoint "$checkpoint" --output "$out/$experiment" "$@"
+    bleurt-repro experiment "$experiment" --checkpoint "$checkpoint" --cache "$cache" --output "$out/$experiment" "$@"
 }
 measured sanity --references "$held_out" --baselines "$@"
 measured adversarial --references "$held_out" --baselines "$@"

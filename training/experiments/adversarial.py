@@ -39,7 +39,7 @@ from bleurt_repro.datasets_builders.contrasts.alterations import (
 from bleurt_repro.metric.statistics import share_with_interval
 from bleurt_repro.training.experiments.baselines import shown_name
 from bleurt_repro.training.experiments.minimal_pairs import score_function
-from bleurt_repro.training.experiments.options import command, read_options, shorten
+from bleurt_repro.training.experiments.options import CACHE_HELP, command, read_options, shorten
 from bleurt_repro.training.experiments.report import draw_frame, write_report
 from bleurt_repro.training.results import Result, fingerprint
 
@@ -81,6 +81,7 @@ class AdversarialOptions:
         default=MARGIN, metadata={"help": "Distance from the copy's score within which a candidate passes for a copy."}
     )
     seed: int = field(default=0, metadata={"help": "Of all samples."})
+    cache: str | None = field(default=None, metadata={"help": CACHE_HELP})
 
     def __post_init__(self) -> None:
         if not self.checkpoint and not self.baselines:
@@ -136,7 +137,8 @@ def run_adversarial(options: AdversarialOptions, scorer_options: Mapping[str, An
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     for kind, name in metrics:
-        scored = score_function(kind, name, dict(scorer_options or {}))(made.references, made.candidates)
+        score = score_function(kind, name, {**(scorer_options or {}), "cache": options.cache})
+        scored = score(made.references, made.candidates)
         shown = shown_name(name) if kind == "baseline" else shorten(name)
         share = None
         if kind == "baseline":

@@ -23,6 +23,7 @@ CELLS = "cells"
 # Settings that no figure depends on.
 NOT_IN_COMMANDS = ("output", "keep_models", "cache")
 SEGMENTS, ROWS = "segments", "rows"
+CACHE_HELP = "Folder of checkpoints' scores, read and added to, as of `bleurt-repro score --cache`."
 
 
 @dataclass
@@ -59,10 +60,7 @@ class MetricOptions:
     dtype: str | None = field(
         default=None, metadata={"help": "Precision that checkpoints score in: float32 (the default), bfloat16, ..."}
     )
-    cache: str | None = field(
-        default=None,
-        metadata={"help": "Folder of checkpoints' scores, read and added to, as of `bleurt-repro score --cache`."},
-    )
+    cache: str | None = field(default=None, metadata={"help": CACHE_HELP})
 
     def __post_init__(self) -> None:
         if self.resample not in (SEGMENTS, ROWS):

@@ -33,7 +33,7 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     read_minimal_pairs,
     score_function,
 )
-from bleurt_repro.training.experiments.options import command, read_options, shorten
+from bleurt_repro.training.experiments.options import CACHE_HELP, command, read_options, shorten
 from bleurt_repro.training.experiments.report import MARKERS, add_legend, draw_frame, write_report
 from bleurt_repro.training.results import COLOURS, Result
 
@@ -79,6 +79,7 @@ class SanityOptions:
     )
     most_references: int = field(default=MOST_REFERENCES, metadata={"help": "How many references to sample."})
     seed: int = field(default=0, metadata={"help": "Of the sample and the candidates made for it."})
+    cache: str | None = field(default=None, metadata={"help": CACHE_HELP})
 
     def __post_init__(self) -> None:
         if self.most_references < 1:
@@ -113,7 +114,7 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
     metrics = [("checkpoint", name) for name in options.checkpoint] + [("baseline", n) for n in options.baselines]
     rows, failures = [], []
     for kind, name in metrics:
-        row, judged = _judge(kind, name, tables, extremes, dict(scorer_options or {}))
+        row, judged = _judge(kind, name, tables, extremes, {**(scorer_options or {}), "cache": options.cache})
         rows.append(row)
         failures += [{"metric": row["name"], **pair} for pair in judged if not pair["right"]]
     result = Result(

@@ -128,6 +128,21 @@ def test_the_experiment_from_a_file_to_its_table(tmp_path, tiny_scorer):
     assert set(turners(())) & set(chrf["kinds"])
 
 
+def test_a_second_run_with_the_cache_scores_nothing_again(tmp_path, tiny_scorer, monkeypatch):
+    from bleurt_repro.metric.forward.pairs import PairScorer
+
+    path = tmp_path / "ratings.csv"
+    path.write_text("reference,candidate,score\nIt went up in May.,It rose.,1\nTwo million came.,Many came.,1\n")
+
+    def run(name, **settings):
+        options = AdversarialOptions(str(path), str(tmp_path / name), [str(tiny_scorer)], random_words=2, **settings)
+        return run_adversarial(options).to_json()
+
+    without, first = run("without"), run("first", cache=str(tmp_path / "cache"))
+    monkeypatch.setattr(PairScorer, "_score_encoded", lambda *_, **__: pytest.fail("scored again"))
+    assert run("second", cache=str(tmp_path / "cache")) == first == without
+
+
 def test_what_cannot_be_judged_is_refused(tmp_path):
     with pytest.raises(ValueError, match="name at least one checkpoint or baseline"):
         AdversarialOptions("r.jsonl", "out")

@@ -145,6 +145,21 @@ def test_a_checkpoint_beside_a_baseline(tmp_path, tiny_scorer):
     assert results["command"].count("--checkpoint tiny ") == 1
 
 
+def test_a_second_run_with_the_cache_scores_nothing_again(tmp_path, tiny_scorer, monkeypatch):
+    from bleurt_repro.metric.forward.pairs import PairScorer
+
+    (tmp_path / "references.txt").write_text("one dog barks\ntwo cats sleep here\n")
+    settings = {
+        "checkpoint": [str(tiny_scorer)],
+        "pairs": write_pairs(tmp_path / "p.tsv"),
+        "references": str(tmp_path / "references.txt"),
+    }
+    without = run(tmp_path / "without", **settings)
+    first = run(tmp_path / "first", **settings, cache=str(tmp_path / "cache"))
+    monkeypatch.setattr(PairScorer, "_score_encoded", lambda *_, **__: pytest.fail("scored again"))
+    assert run(tmp_path / "second", **settings, cache=str(tmp_path / "cache")) == first == without
+
+
 def test_a_checkpoint_that_reads_sources_is_refused(tmp_path, tiny_source_scorer):
     with pytest.raises(ValueError, match="reads sources, but minimal pairs have none"):
         run(tmp_path, checkpoint=[str(tiny_source_scorer)], pairs=write_pairs(tmp_path / "p.tsv"))
