@@ -71,6 +71,19 @@ class Missing(NamedTuple):
     scoring: str = "backends"
 
 
+# The results that name the models of each item, from the folder of results.
+TRAINED_FOR = {
+    "Table 2": ("wmt17",),
+    "Table 3": ("wmt18",),
+    "Figures 1 and 2": ("drift",),
+    "Figure 3": ("webnlg", "webnlg-seeds"),
+    "Figure 4": ("ablation",),
+    "Figure 5": ("steps", "../reproduction-training/8-pretrained-constant"),
+    "RoBLEURT": ("../robleurt-wmt17",),
+    "second pre-trained model, with its teachers": tuple(
+        f"../reproduction-training/{name}" for name in ("1-masked-lm", "2-translator", "3-entailment", "4-pretrained")
+    ),
+}
 # Pairs that a fine-tuning passes three times, by test year; and those that such a model scores.
 TRAINED = {2017: 3 * 4_824, 2018: 3 * 8_543}
 SCORED = {2017: 3_920, 2018: 138_199}
@@ -134,13 +147,14 @@ def draw_document(text: str, folder: Path) -> str:
 
 
 def draw_training_time(folder: Path) -> str:
-    """Draw how many models the results in a folder trained, and how long that took; a model in two of them counts in both."""
+    """Draw how many models each item trained, and how long that took; a model of two items counts in both."""
     table = {}
-    for path in sorted(folder.glob("*.json")):
-        seconds = [run["seconds"] for run in _trainings(Result.read(path))]
+    for item, names in TRAINED_FOR.items():
+        paths = [path for name in names if (path := folder / f"{name}.json").is_file()]
+        seconds = [run["seconds"] for path in paths for run in _trainings(Result.read(path))]
         if seconds:
             minutes = sum(seconds) / 60
-            table[path.stem] = {
+            table[item] = {
                 "models trained": str(len(seconds)),
                 "minutes, all": f"{minutes:.0f}",
                 "a model": f"{minutes / len(seconds):.1f}",

@@ -48,7 +48,7 @@ def test_plots_and_time_come_from_the_results(tmp_path):
     before = {path.name: path.read_bytes() for path in images.iterdir()}
     assert set(before) == {f"figure-4-{mode}.svg" for mode in ("light", "dark")}
     assert before["figure-4-light.svg"] != before["figure-4-dark.svg"]
-    assert re.search(r"^\| ablation \| 8 +\| 25 +\| 3\.1 +\|$", document.read_text(), re.MULTILINE)
+    assert re.search(r"^\| Figure 4 \| 8 +\| 25 +\| 3\.1 +\|$", document.read_text(), re.MULTILINE)
     main([str(document), str(results), str(images)])
     assert {path.name: path.read_bytes() for path in images.iterdir()} == before
     for row in found["rows"]:
