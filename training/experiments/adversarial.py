@@ -186,6 +186,9 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
     Args:
         segments: of the whole file; random words and names are drawn from its references.
         options: sizes and seed.
+
+    Raises:
+        ValueError: if the file allows no turned meaning, no random word, or has no output that is not a copy.
     """
     random = np.random.default_rng(options.seed)
     order = random.permutation(len(segments))
@@ -194,6 +197,11 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
         for kind, text in degenerate(segments[i], segments[order[0] if i != order[0] else order[1]], random):
             made.add(segments[i].reference, kind, text)
     pool = sorted({word for segment in segments for word in re.findall(r"\b[a-z]{3,}\b", segment.reference)})
+    if not pool:
+        raise ValueError(
+            "random words are drawn from the references, which have no word of three or more lower-case letters (a to z): "
+            "expected English texts"
+        )
     for i in order[: options.most_references]:
         for text in random_words(segments[i].reference, pool, options.random_words, random):
             made.add(segments[i].reference, RANDOM_WORD, text)
@@ -213,6 +221,15 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
         for output in by_reference[reference].outputs:
             if output.split() != reference.split():
                 made.add(reference, OUTPUT, output)
+    for kinds, missing in (
+        (turners(()), "no word that turns their meaning when it is exchanged"),
+        ((RANDOM_WORD,), "no word of content that a random one could replace"),
+        ((OUTPUT,), "no candidate that differs from them"),
+    ):
+        if not set(kinds) & set(made.kinds):
+            raise ValueError(
+                f"the {len(segments)} references have {missing}: expected ratings of English sentences, a few dozen"
+            )
     return made
 
 
@@ -311,7 +328,8 @@ def measure(
         share: for scores in other units, the margin as a share of the distance between the means of outputs and copies.
 
     Returns:
-        means of copies and outputs, the margin used, and by kind: n, mean, `passes` and `above_output` with Wilson intervals;
+        means of copies and outputs, the margin used, and by kind: n, mean, `passes` and `above_output` with Wilson intervals,
+        the latter None if no reference has an output that is not a copy;
         `best_random_word` has the best random word of each reference. Then, the turned meanings that pass.
     """
     kinds, references = np.array(made.kinds), np.array(made.references)
@@ -351,7 +369,9 @@ def _figures(
         "mean": float(scores.mean()),
         "passes": share_with_interval(int((scores > copy - margin).sum()), len(scores)),
         "above_copy": share_with_interval(int((scores > copy).sum()), len(scores)),
-        "above_output": share_with_interval(int((scores > output)[known].sum()), int(known.sum())),
+        "above_output": share_with_interval(int((scores > output)[known].sum()), int(known.sum()))
+        if known.any()
+        else None,
     }
 
 
@@ -394,7 +414,8 @@ def shares_table(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str
     for row in rows:
         for title, name in (("passes for a copy", "passes"), ("above the outputs", "above_output")):
             columns[f"{row['name']}: {title}"] = {
-                kind.replace("_", " "): f"{100 * row['kinds'][kind][name]['share']:.1f}" for kind in kinds
+                kind.replace("_", " "): f"{100 * share['share']:.1f}" if (share := row["kinds"][kind][name]) else "-"
+                for kind in kinds
             }
     counts = {kind.replace("_", " "): str(rows[0]["kinds"][kind]["n"]) for kind in kinds}
     return draw_frame(pandas.DataFrame({"candidates": counts, **columns})).rstrip("\n")

@@ -152,3 +152,29 @@ def test_what_cannot_be_judged_is_refused(tmp_path):
     path.write_text("reference,candidate,score\na,b,1\n")
     with pytest.raises(ValueError, match="at least two references with candidates, found 1"):
         read_segments(path)
+
+
+@pytest.mark.parametrize(
+    ("references", "output", "message"),
+    [
+        (("A B", "D E"), "C", "no word of three or more lower-case letters"),
+        (("the cat", "the dog"), "C", "the 2 references have no word that turns their meaning"),
+        (("it was up and down", "and this one was up"), None, "the 2 references have no candidate that differs"),
+    ],
+)
+def test_files_that_allow_no_judgement_are_refused_before_anything_is_scored(references, output, message):
+    segments = [Segment(reference, (output or reference,)) for reference in references]
+    with pytest.raises(ValueError, match=message):
+        make_candidates(segments, AdversarialOptions("r.jsonl", "out", baselines=["chrf++"]))
+
+
+def test_a_kind_whose_references_have_copies_for_outputs_alone_has_no_share_above_them(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "reference,candidate,score\nIt rose by two million.,It rose by two million.,1\nHe went up the hill.,He climbed.,1\n"
+    )
+    results = run_adversarial(AdversarialOptions(str(path), str(tmp_path / "out"), baselines=["chrf++"]))
+    kinds = results["rows"][0]["kinds"]
+    assert kinds["magnitudes"]["above_output"] is None and kinds["directions"]["above_output"]["n"] == 1
+    (line,) = (line for line in (tmp_path / "out" / "table.md").read_text().splitlines() if "| magnitudes" in line)
+    assert line.split("|")[-2].strip() == "-"
