@@ -44,7 +44,8 @@ def make_anchors(
         those of the rating that the reference comes from, "raw_score" and "n_annotations" None.
 
     Raises:
-        ValueError: if the share is not positive, or there are fewer than two different references.
+        ValueError: if the share is not positive or too small to make one anchor of each kind, or there are fewer than two different
+            references.
     """
     if not share > 0:
         raise ValueError(f"share must be above 0, found {share}")
@@ -52,7 +53,11 @@ def make_anchors(
     if len(references) < 2:
         raise ValueError(f"anchors need at least two different references, found {len(references)}")
     random, maker = np.random.default_rng(seed), _Maker(ratings, references)
-    wanted = round(share * len(ratings) / len(maker.kinds))
+    if not (wanted := round(share * len(ratings) / len(maker.kinds))):
+        raise ValueError(
+            f"a share of {share:g} of {len(ratings)} ratings is not one anchor of each of {len(maker.kinds)} kinds: give "
+            f"{len(maker.kinds) / len(ratings):.2g} or more"
+        )
     return [anchor for kind in maker.kinds for anchor in maker.make(kind, wanted, random)]
 
 
