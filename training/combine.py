@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ DTYPES = {
     "float16": "float16",
     "float8": "float8_e4m3fn",
 }  # torch's names
+FILE_SIZE = re.compile(r"[1-9]\d{0,8}[KMG]B")  # as huggingface_hub reads sizes
 
 Values = NDArray[np.float64]
 
@@ -74,6 +76,10 @@ def average_scorers(
 
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be {', '.join(DTYPES)}, found {dtype!r}")
+    if max_shard_size is not None and not FILE_SIZE.fullmatch(max_shard_size):
+        raise ValueError(
+            f"max_shard_size must be a whole number above 0 and KB, MB or GB, such as 45MB, found {max_shard_size!r}"
+        )
     if len(checkpoints) < (2 if (dtype, max_shard_size) == ("float32", None) else 1):
         raise ValueError(
             f"an average takes at least two checkpoints, found {len(checkpoints)}; one alone takes another dtype or a "

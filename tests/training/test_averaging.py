@@ -142,3 +142,9 @@ def test_a_failure_leaves_the_average_that_was_there(pair, tmp_path, monkeypatch
         average_scorers([str(path) for path in pair], tmp_path / "out", [3, 1])
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.parametrize("size", ["junk", "0MB", "45", "-1MB", "4.5MB"])
+def test_a_size_of_files_that_is_none(pair, tmp_path, size):
+    with pytest.raises(ValueError, match=f"KB, MB or GB, such as 45MB, found '{size}'"):
+        average_scorers([str(path) for path in pair], tmp_path / "out", max_shard_size=size)
