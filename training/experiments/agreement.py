@@ -59,7 +59,12 @@ class AgreementOptions:
 
     def __post_init__(self) -> None:
         from bleurt_repro.training.experiments.measure import MEASURES
+        from bleurt_repro.training.experiments.wmt import PUBLISHED_YEARS
 
+        if self.published not in (0, *PUBLISHED_YEARS):
+            raise ValueError(
+                f"published must be one of {', '.join(map(str, PUBLISHED_YEARS))}, or 0, found {self.published}"
+            )
         known = [name for name in MEASURES if name != "darr"]
         if unknown := sorted(set(self.measures) - set(known)):
             raise ValueError(f"unknown measures {', '.join(unknown)}: known are {', '.join(known)}")

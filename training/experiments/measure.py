@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 AVERAGE = "average"
 ONE_GROUP = "all"
+LANGUAGE_PAIR = "lp"  # what is grouped by unless another column is named
 RATING_MEASURES = ("kendall_tau", "pearson_r")
 # As the WMT Metrics task measures today; they need the segment and the system of each rating.
 BY_SEGMENT = ("acc_eq", "kendall_by_item", "pearson_by_item")
@@ -73,11 +74,11 @@ def read_ratings(path: str | Path, by: str, average_duplicates: bool = False) ->
 
     Args:
         path: as `rating_records` takes it.
-        by: the column to group by; without it, or if it is empty, all records are one group.
+        by: the column to group by; all records are one group if they have no language pair.
         average_duplicates: make one record, with the mean score, of those of one group, reference and candidate.
 
     Raises:
-        ValueError: if a required column is missing, or a value is not as it must be.
+        ValueError: if a required column, or the one to group by, is missing, or a value is not as it must be.
     """
     import pandas
 
@@ -87,7 +88,7 @@ def read_ratings(path: str | Path, by: str, average_duplicates: bool = False) ->
     table = pandas.DataFrame(rating_records(path))
     if by not in table:  # a column of the user's own
         values = [record.get(by) for _, record in read_records(path)]
-        table[by] = values if any(value is not None for value in values) else ONE_GROUP
+        table[by] = values
     table = _group_blanks(table, by)
     if average_duplicates:
         rule = {name: "mean" if name in ("score", "raw_score") else "first" for name in table if name != by}
@@ -97,8 +98,12 @@ def read_ratings(path: str | Path, by: str, average_duplicates: bool = False) ->
 
 
 def _group_blanks(table: pandas.DataFrame, by: str) -> pandas.DataFrame:
-    """Make one group of all records where the column to group by is missing or empty throughout."""
+    """Make one group of all records where there are no language pairs; refuse another column that is missing or empty."""
     if by not in table or table[by].isna().all():
+        if by != LANGUAGE_PAIR:
+            raise ValueError(
+                f"no record has a {by} to group by: name another column, or leave --by out for language pairs"
+            )
         table[by] = ONE_GROUP
     if missing := int(table[by].isna().sum()):
         raise ValueError(

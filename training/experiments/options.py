@@ -65,6 +65,9 @@ class MetricOptions:
     def __post_init__(self) -> None:
         if self.resample not in (SEGMENTS, ROWS):
             raise ValueError(f"resample must be {SEGMENTS} or {ROWS}, found {self.resample!r}")
+        for name in ("resamples", "permutations"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 (none) or more, found {getattr(self, name)}")
 
     @property
     def scorer_options(self) -> dict[str, Any]:

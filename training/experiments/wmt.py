@@ -41,6 +41,7 @@ __all__ = ["WmtOptions", "data_file", "draw_table", "main", "published_rows", "r
 PUBLISHED_TABLE = Path(__file__).with_name("published.tsv")
 SOURCE = "Sellam et al. (2020), tables 2 to 4, https://aclanthology.org/2020.acl-main.704"
 AVERAGES = ("avg", "average")
+PUBLISHED_YEARS = (2017, 2018, 2019)
 # Pearson's r is reported for 2017 and before, daRR from 2018 on (BLEURT, section 5.1).
 FIRST_DARR_YEAR = 2018
 
@@ -163,7 +164,7 @@ def published_rows(year: int, measures: tuple[str, ...]) -> list[dict[str, Any]]
     """Read the published figures of a year.
 
     Args:
-        year: of the test set; only 2017 to 2019 have any.
+        year: of the test set; only `PUBLISHED_YEARS` have any.
         measures: which.
 
     Returns:

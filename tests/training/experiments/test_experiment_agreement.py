@@ -195,3 +195,27 @@ def test_duplicates_are_averaged_where_asked(tmp_path):
     table = read_ratings(path, "lp", average_duplicates=True)
     assert table[["candidate", "score"]].to_numpy().tolist() == [["c", 1.0], ["d", 5.0]]
     assert len(read_ratings(path, "lp")) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"by": "topic"}, "no record has a topic to group by: name another column"),
+        ({"by": "year"}, "no record has a year to group by"),  # a column of all ratings, empty here
+        ({"published": 1999}, "published must be one of 2017, 2018, 2019, or 0, found 1999"),
+        ({"resamples": -3}, r"resamples must be 0 \(none\) or more, found -3"),
+        ({"permutations": -1}, r"permutations must be 0 \(none\) or more, found -1"),
+    ],
+)
+def test_settings_that_fit_nothing_are_refused(tmp_path, settings, message):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path / "out", ratings=ratings, baselines=["chrf++"], **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_ranks_without_the_column_to_group_by_are_refused(tmp_path):
+    path = tmp_path / "ranks.jsonl"
+    path.write_text(json.dumps({"reference": "a b", "candidate_better": "a", "candidate_worse": "b"}))
+    with pytest.raises(ValueError, match="no record has a topic to group by"):
+        run(tmp_path / "out", relative_ranks=str(path), by="topic", baselines=["chrf++"])
