@@ -109,8 +109,12 @@ def data_webnlg(
     data_dir: Annotated[str, typer.Option(help="Folder of the WebNLG 2017 human evaluation.")],
     output: Annotated[str, typer.Option(help="Folder to write.")],
     config_name: Annotated[str, typer.Option(help="all, by_system or by_input.")] = "all",
-    training_systems: Annotated[int, typer.Option(help="by_system: how many train; the paper: 0, 2, 3, 5.")] = 5,
-    training_inputs: Annotated[int, typer.Option(help="by_input: how many train; the paper: 0, 38, 66, 122.")] = 122,
+    training_systems: Annotated[
+        int | None, typer.Option(help="by_system: how many train; the paper: 0, 2, 3, 5.", show_default="5")
+    ] = None,
+    training_inputs: Annotated[
+        int | None, typer.Option(help="by_input: how many train; the paper: 0, 38, 66, 122.", show_default="122")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
     format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
     overwrite: Overwrite = False,
@@ -118,7 +122,13 @@ def data_webnlg(
     """Write human ratings of data-to-text systems: fluency, grammar, semantics."""
     from bleurt_repro.datasets_builders.ratings.export import export_webnlg
 
-    sizes = {"training_systems": training_systems, "training_inputs": training_inputs}
+    given = {"by_system": ("training_systems", training_systems), "by_input": ("training_inputs", training_inputs)}
+    sizes = {name: size for name, size in given.values() if size is not None}
+    for config, (name, size) in given.items():
+        if size is not None and config != config_name:
+            raise ValueError(
+                f"{name} is a size of --config-name {config}, found {config_name}: name that, or leave it out"
+            )
     _print_counts(export_webnlg(config_name, output, format, overwrite, data_dir=data_dir, seed=seed, **sizes))
 
 

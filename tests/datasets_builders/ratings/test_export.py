@@ -122,6 +122,13 @@ def test_the_command_writes_webnlg_ratings(shared_data, tmp_path, capsys):
     assert capsys.readouterr().out == "train: 402 records\nvalidation: 44 records\ntest: 1,561 records\n"
 
 
+def test_a_size_of_another_way_to_split_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["data", "webnlg", "--data-dir", "webnlg", "--training-systems", "2", "--output", str(tmp_path / "out")])
+    assert exit.value.code == 2
+    assert "training_systems is a size of --config-name by_system, found all" in capsys.readouterr().err
+
+
 def main_without_exit(arguments):
     with pytest.raises(SystemExit) as exit:
         main(arguments)
