@@ -4,7 +4,7 @@
 
 Between `<!-- begin NAME -->` and `<!-- end NAME -->` stands the table of NAME.json in the folder of results, or, where there is
 no such file, "not measured", of `wmt19` beside the published figures; between marks of `training-time` the time that the models
-of each file took, between those of `cost` what the runs in `MISSING` would take. Tables in `PAGES` are long, and have a page
+of each item took, of `cost` what the runs in `MISSING` would take, of `webnlg-seeds` further seeds beside the first. Tables in `PAGES` are long, and have a page
 beside their results. Each plot is written to the last folder for light and for dark pages.
 """
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOT_MEASURED = "not measured\n"
-TRAINING_TIME, COST = "training-time", "cost"
+TRAINING_TIME, COST, SEEDS = "training-time", "cost", "webnlg-seeds"
 # Results whose tables are too long for the document, with the heading of their page. Of WMT it has the averages.
 PAGES = {
     "webnlg": "Figure 3: WebNLG",
@@ -108,8 +108,8 @@ MISSING = (
     ),
     Missing(
         "Figure 3",
-        "36 models: two more seeds of the smallest shares",
-        9 * 3 * 2 * WEBNLG_SMALLEST * 9 // 10,
+        "24 models: two more seeds of the smallest shares, of the models that start from the pre-trained one",
+        3 * 2 * 3 * 2 * WEBNLG_SMALLEST * 9 // 10,  # aspects, models, passes, seeds
         "reproduction/webnlg",
     ),
     Missing(
@@ -140,7 +140,7 @@ def draw_document(text: str, folder: Path) -> str:
     """
 
     def drawn(name: str) -> str:
-        whole = {TRAINING_TIME: draw_training_time, COST: draw_cost}.get(name)
+        whole = {TRAINING_TIME: draw_training_time, COST: draw_cost, SEEDS: draw_seeds}.get(name)
         return whole(folder) if whole else _draw(folder / f"{name}.json")
 
     return MARKS.sub(lambda match: f"{match[1]}\n{drawn(match[2])}\n{match[3]}", text)
@@ -179,6 +179,34 @@ def draw_cost(folder: Path) -> str:
             "core-hours": f"{hours:.1f}",
         }
     return markdown(table)
+
+
+def draw_seeds(folder: Path) -> str:
+    """Draw figure 3's models of one seed beside further seeds of those that were run again, a row a split and aspect."""
+    path = folder / f"{SEEDS}.json"
+    if not path.is_file():
+        return NOT_MEASURED
+    first, again = Result.read(folder / "webnlg.json"), Result.read(path)
+    seed = 1  # of webnlg.json
+    table = {}
+    for part in again["conditions"]:
+        models = [row for row in part["rows"] if row["kind"] == "model"]
+        if not models:
+            continue
+        cells: dict[str, str] = {}
+        (same,) = (
+            one for one in first["conditions"] if all(one[key] == part[key] for key in ("split", "size", "aspect"))
+        )
+        for row in same["rows"]:
+            if row["kind"] == "model":
+                cells[f"{row['name']}, seed {seed}"] = percent(row["average"]["kendall_tau"])
+                for other in models:
+                    if other["name"] == row["name"]:
+                        seeds = [run["seed"] for run in other["training"]]
+                        values = other["seeds"]["kendall_tau"]["values"]
+                        cells |= {f"{row['name']}, seed {one}": percent(value) for one, value in zip(seeds, values, strict=True)}
+        table[f"{part['aspect']}, {part['size']} {part['split']}s"] = cells
+    return f"{_measured(again)}\nKendall tau x 100.\n\n{markdown(table)}"
 
 
 def _trainings(part: Any) -> list[Mapping[str, Any]]:
@@ -303,12 +331,16 @@ def _draw(path: Path, drawers: Mapping[str, Callable[[Mapping[str, Any]], str]] 
     if not path.is_file():
         return draw_unmeasured(YEARS[path.stem]) if path.stem in YEARS else NOT_MEASURED
     results = Result.read(path)
+    return f"{_measured(results)}\n{drawers[results.kind](results)}"
+
+
+def _measured(results: Result) -> str:
+    """Say by which version and command results were measured."""
     version = results.versions["bleurt_repro"]
     resampled = results.get("resample", ROWS)  # version 0.1 knew nothing else
     # version 0.1 wrote options with underscores, which are accepted still
     command = re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), str(results.command))
-    measured = f"Measured by version {version}, intervals by resampled {resampled}, with\n\n```sh\n{command}\n```\n"
-    return f"{measured}\n{drawers[results.kind](results)}"
+    return f"Measured by version {version}, intervals by resampled {resampled}, with\n\n```sh\n{command}\n```\n"
 
 
 def main(arguments: list[str]) -> None:
