@@ -335,7 +335,7 @@ def _draw(path: Path, drawers: Mapping[str, Callable[[Mapping[str, Any]], str]] 
 
 
 def _measured(results: Result) -> str:
-    """Say by which version and command results were measured."""
+    """Return the sentence and the block that name the version and the command of results."""
     version = results.versions["bleurt_repro"]
     resampled = results.get("resample", ROWS)  # version 0.1 knew nothing else
     # version 0.1 wrote options with underscores, which are accepted still
