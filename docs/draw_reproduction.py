@@ -204,7 +204,10 @@ def draw_seeds(folder: Path) -> str:
                     if other["name"] == row["name"]:
                         seeds = [run["seed"] for run in other["training"]]
                         values = other["seeds"]["kendall_tau"]["values"]
-                        cells |= {f"{row['name']}, seed {one}": percent(value) for one, value in zip(seeds, values, strict=True)}
+                        cells |= {
+                            f"{row['name']}, seed {one}": percent(value)
+                            for one, value in zip(seeds, values, strict=True)
+                        }
         table[f"{part['aspect']}, {part['size']} {part['split']}s"] = cells
     return f"{_measured(again)}\nKendall tau x 100.\n\n{markdown(table)}"
 
