@@ -4,8 +4,8 @@
 
 Between `<!-- begin NAME -->` and `<!-- end NAME -->` stands the table of NAME.json in the folder of results, or, where there is
 no such file, "not measured", of `wmt19` beside the published figures; between marks of `training-time` the time that the models
-of each item took, of `cost` what the runs in `MISSING` would take, of `webnlg-seeds` further seeds beside the first. Tables in `PAGES` are long, and have a page
-beside their results. Each plot is written to the last folder for light and for dark pages.
+of each item took, of `cost` what the runs in `MISSING` would take, of `webnlg-seeds` further seeds beside the first. Tables in
+`PAGES` are long, and have a page beside their results. Each plot is written to the last folder for light and for dark pages.
 """
 
 from __future__ import annotations
@@ -190,24 +190,22 @@ def draw_seeds(folder: Path) -> str:
     seed = 1  # of webnlg.json
     table = {}
     for part in again["conditions"]:
-        models = [row for row in part["rows"] if row["kind"] == "model"]
-        if not models:
+        more = {row["name"]: row for row in part["rows"] if row["kind"] == "model"}
+        if not more:
             continue
-        cells: dict[str, str] = {}
         (same,) = (
             one for one in first["conditions"] if all(one[key] == part[key] for key in ("split", "size", "aspect"))
         )
+        cells: dict[str, str] = {}
         for row in same["rows"]:
-            if row["kind"] == "model":
-                cells[f"{row['name']}, seed {seed}"] = percent(row["average"]["kendall_tau"])
-                for other in models:
-                    if other["name"] == row["name"]:
-                        seeds = [run["seed"] for run in other["training"]]
-                        values = other["seeds"]["kendall_tau"]["values"]
-                        cells |= {
-                            f"{row['name']}, seed {one}": percent(value)
-                            for one, value in zip(seeds, values, strict=True)
-                        }
+            if row["kind"] != "model":
+                continue
+            values = {seed: row["average"]["kendall_tau"]}
+            if other := more.get(row["name"]):
+                values |= zip(
+                    (run["seed"] for run in other["training"]), other["seeds"]["kendall_tau"]["values"], strict=True
+                )
+            cells |= {f"{row['name']}, seed {one}": percent(value) for one, value in values.items()}
         table[f"{part['aspect']}, {part['size']} {part['split']}s"] = cells
     return f"{_measured(again)}\nKendall tau x 100.\n\n{markdown(table)}"
 

@@ -14,7 +14,7 @@ out=$2
 held_out=$3
 validation=$4
 shift 4
-cache=$out/cache  # scores are kept here: none is computed twice, and a killed run resumes
+cache=$out/cache  # the checkpoint's scores are kept here: none is computed twice, and a killed run resumes
 
 bleurt-repro calibrate "$checkpoint" --cache "$cache" --ratings "$validation" --reliability "$held_out" --test "$validation" --judgements 15 \
     --report "$out/reliability.json"

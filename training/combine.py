@@ -40,7 +40,7 @@ DTYPES = {
     "float16": "float16",
     "float8": "float8_e4m3fn",
 }  # torch's names
-FILE_SIZE = re.compile(r"[1-9]\d{0,8}[KMG]B")  # as huggingface_hub reads sizes
+FILE_SIZE = re.compile(r"\s*0*[1-9]\d{0,8}\s*[KMGT]B\s*", re.IGNORECASE)  # as huggingface_hub reads sizes
 
 Values = NDArray[np.float64]
 

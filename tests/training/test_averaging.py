@@ -148,3 +148,9 @@ def test_a_failure_leaves_the_average_that_was_there(pair, tmp_path, monkeypatch
 def test_a_size_of_files_that_is_none(pair, tmp_path, size):
     with pytest.raises(ValueError, match=f"KB, MB or GB, such as 45MB, found '{size}'"):
         average_scorers([str(path) for path in pair], tmp_path / "out", max_shard_size=size)
+
+
+@pytest.mark.parametrize("size", ["1MB", "1mb", "01 GB", "1TB"])
+def test_a_size_of_files_as_the_library_reads_it(pair, tmp_path, size):
+    average_scorers([str(path) for path in pair], tmp_path / "out", max_shard_size=size)
+    assert BleurtScorer(str(tmp_path / "out")).score(references=["a"], candidates=["a"])
