@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "not measured\n"
 TRAINING_TIME, COST, SEEDS = "training-time", "cost", "webnlg-seeds"
+SEED_RUNS = ("webnlg-seeds", "webnlg-seeds-pretrained")  # results with further seeds of webnlg.json's models
 # Results whose tables are too long for the document, with the heading of their page. Of WMT it has the averages.
 PAGES = {
     "webnlg": "Figure 3: WebNLG",
@@ -76,7 +77,7 @@ TRAINED_FOR = {
     "Table 2": ("wmt17",),
     "Table 3": ("wmt18",),
     "Figures 1 and 2": ("drift",),
-    "Figure 3": ("webnlg", "webnlg-seeds"),
+    "Figure 3": ("webnlg", *SEED_RUNS),
     "Figure 4": ("ablation",),
     "Figure 5": ("steps", "../reproduction-training/8-pretrained-constant"),
     "RoBLEURT": ("../robleurt-wmt17",),
@@ -183,31 +184,31 @@ def draw_cost(folder: Path) -> str:
 
 def draw_seeds(folder: Path) -> str:
     """Draw figure 3's models of one seed beside further seeds of those that were run again, a row a split and aspect."""
-    path = folder / f"{SEEDS}.json"
-    if not path.is_file():
+    runs = [Result.read(path) for name in SEED_RUNS if (path := folder / f"{name}.json").is_file()]
+    if not runs:
         return NOT_MEASURED
-    first, again = Result.read(folder / "webnlg.json"), Result.read(path)
     seed = 1  # of webnlg.json
     table = {}
-    for part in again["conditions"]:
-        more = {row["name"]: row for row in part["rows"] if row["kind"] == "model"}
-        if not more:
-            continue
-        (same,) = (
-            one for one in first["conditions"] if all(one[key] == part[key] for key in ("split", "size", "aspect"))
-        )
+    for first in Result.read(folder / "webnlg.json")["conditions"]:
+        same = ("split", "size", "aspect")
+        again = [part for run in runs for part in run["conditions"] if all(part[key] == first[key] for key in same)]
+        more = {row["name"]: row for part in again for row in _models(part)}
         cells: dict[str, str] = {}
-        for row in same["rows"]:
-            if row["kind"] != "model":
-                continue
+        for row in _models(first) if more else ():
             values = {seed: row["average"]["kendall_tau"]}
             if other := more.get(row["name"]):
                 values |= zip(
                     (run["seed"] for run in other["training"]), other["seeds"]["kendall_tau"]["values"], strict=True
                 )
             cells |= {f"{row['name']}, seed {one}": percent(value) for one, value in values.items()}
-        table[f"{part['aspect']}, {part['size']} {part['split']}s"] = cells
-    return f"{_measured(again)}\nKendall tau x 100.\n\n{markdown(table)}"
+        if cells:
+            table[f"{first['aspect']}, {first['size']} {first['split']}s"] = cells
+    return "\n".join([*map(_measured, runs), f"Kendall tau x 100.\n\n{markdown(table)}"])
+
+
+def _models(condition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the rows of a condition that were trained for it."""
+    return [row for row in condition["rows"] if row["kind"] == "model"]
 
 
 def _trainings(part: Any) -> list[Mapping[str, Any]]:

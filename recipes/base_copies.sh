@@ -4,9 +4,8 @@
 #
 #   DATA=folder WORK=folder sh base_copies.sh
 #
-# DATA and WORK are those of base.sh, which made the checkpoint before and the ratings in WORK/base. The first two passes take a quarter of
-# an hour each on one core, the others half of that. The published bleurt-repro-base has not had them. Stop it whenever you like and start
-# it again.
+# DATA and WORK are those of base.sh, which made the checkpoint before and the ratings in WORK/base. The first two passes take 7 to 15
+# minutes each on one core, the others half of that. Stop it whenever you like and start it again.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}

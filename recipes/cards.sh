@@ -25,5 +25,5 @@ bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/bas
     --base-model sentence-transformers/all-mpnet-base-v2 \
     --dataset wikimedia/wikipedia --dataset Helsinki-NLP/tatoeba --dataset sentence-transformers/stsb \
     --domain "English: news translated into it, by the ratings that it was trained on; data-to-text as measured below; untested elsewhere." \
-    --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals. Near copies are made of sentences of Wikipedia (CC BY-SA)."
+    --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals. Near copies are made of sentences of Wikipedia (CC BY-SA). The last passes read outputs of WMT 2018, too."
 bleurt-repro card metric/bleurt_repro

@@ -128,7 +128,6 @@ TAKEN_FOR_OTHERS = {
     "scorer": set(),
     "base": {
         "The drug (taken twice a day) lowers blood pressure.",
-        "Copy the holiday photos from the laptop to the tablet tonight.",
         "Add the cumin before the paprika.",
     },
 }
