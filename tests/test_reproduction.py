@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "draw_reproduction.py"))
-NOT_MEASURED, PAGES, PLOTS, draw_document, draw_page, main = (
-    SCRIPT[name] for name in ("NOT_MEASURED", "PAGES", "PLOTS", "draw_document", "draw_page", "main")
+NOT_MEASURED, PAGES, PLOTS, SEED_RUNS, draw_document, draw_page, main = (
+    SCRIPT[name] for name in ("NOT_MEASURED", "PAGES", "PLOTS", "SEED_RUNS", "draw_document", "draw_page", "main")
 )
 
 DOCUMENT = ROOT / "docs" / "reproduction.md"
@@ -26,7 +26,7 @@ def test_the_document_is_what_the_results_give():
     emptied = re.sub(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", r"\1\3", text, flags=re.DOTALL)
     names = re.findall(r"<!-- begin (\S+) -->\n<!-- end \1 -->", emptied)
     assert draw_document(emptied, RESULTS) == text, f"redraw it: {main.__doc__}"
-    assert {path.stem for path in RESULTS.glob("*.json")} <= {*names, *PAGES}
+    assert {path.stem for path in RESULTS.glob("*.json")} <= {*names, *PAGES, *SEED_RUNS}
     for name, heading in PAGES.items():
         assert (RESULTS / f"{name}.md").read_text() == draw_page(heading, RESULTS / f"{name}.json")
 
