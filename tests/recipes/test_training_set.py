@@ -96,6 +96,11 @@ def test_labels_get_the_scale_of_other_scores(files, tmp_path):
         recipe("training_set.py")["main"](**files, like=scores, joined=0)
 
 
+def test_two_scales_for_labels_are_refused(files, tmp_path):
+    with pytest.raises(typer.BadParameter, match="name one of the two"):
+        recipe("training_set.py")["main"](**files, scaled=True, like=tmp_path / "scores.txt", joined=0)
+
+
 def test_a_rating_and_a_label_that_disagree_are_averaged(files):
     rows = read(files["labels"][0])
     rows[0]["score"], rows[1]["score"] = rows[1]["score"], rows[0]["score"]  # the same mean and deviation
