@@ -59,7 +59,9 @@ def main(
 ) -> None:
     """Write ratings, labels, longer texts and contrasts."""
     if scaled and like:
-        raise typer.BadParameter("--scaled takes labels as they are, --like gives them another scale: name one of the two")
+        raise typer.BadParameter(
+            "--scaled takes labels as they are, --like gives them another scale: name one of the two"
+        )
     given = rating_records(ratings)
     altered = read_contrasts(contrasts, contrast_scores)
     label: dict[Key, float] = {}

@@ -174,9 +174,11 @@ def _rows(
     pretraining = PreTraining(folder / "pretrained", models.encoder, options.pairs, options.pretrain)
     for arm in make_arms(ablated):
         start, every = models.encoder, options.every if arm.kind == ALL else 0
+        notes: dict[str, Any] = {"arm": arm.kind, "signal": arm.signal, "steps": arm.steps}
         if arm.kind != NONE:
             start = str(pretraining.run(left_out(arm, known), options.pretrain_steps, every))
-        notes = {"arm": arm.kind, "signal": arm.signal, "steps": arm.steps}
+            pretrained = Result.read(start)
+            notes["pretraining"] = {name: pretrained[name] for name in ("steps", "seconds")}
         yield tuning.row(arm.name, start, lambda _: training_files(options.data), texts, notes)
         if every:
             for steps, stage in pretraining.stages(Path(start)):

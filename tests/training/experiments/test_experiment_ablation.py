@@ -87,6 +87,10 @@ def test_arms_and_steps_are_trained_and_drawn(pairs, tiny_scorer, tmp_path):
     ]  # fmt: skip
     taus = {row["name"]: row["average"]["kendall_tau"] for row in results["rows"]}
     assert taus["none"] != taus["all"] != taus["only bleu"]
+    pretrained = {row["name"]: row["pretraining"] for row in results["rows"] if "pretraining" in row}
+    assert list(pretrained) == ["all", "only bleu", "without bleu"]
+    assert {run["steps"] for run in pretrained.values()} == {4}
+    assert all(run["seconds"] > 0 for run in pretrained.values())
     out = tmp_path / "out"
     assert {path.name for path in out.glob("figure*.png")} == {"figure4.png", "figure5.png"}
     assert json.loads((out / "results.json").read_text()) == results
