@@ -87,7 +87,9 @@ def test_files_take_their_places_together(tmp_path, monkeypatch, links, there):
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
 def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
     """While libraries are imported and the checkpoint is opened."""
-    (tmp_path / "texts.txt").write_text("a cat\n" * 50)
+    (tmp_path / "texts.txt").write_text(
+        "a cat\n" * 50
+    )  # one batch: between nothing and all there is no state to leave
     words = ["score", "-r", "texts.txt", "-c", "texts.txt", "--output", "scores"]
     process = subprocess.Popen(
         [sys.executable, "-m", "bleurt_repro", *words],
@@ -101,7 +103,10 @@ def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1].decode()
     assert process.returncode in (130, -signal.SIGINT, 0) and "error" not in said, said
-    assert process.returncode == 0 or {path.name for path in tmp_path.iterdir()} == {"texts.txt"}
+    left = {path.name: len(path.read_text().splitlines()) for path in tmp_path.iterdir()}
+    # a fast machine has scored everything before the signal: all of it is there, or nothing
+    assert left in ({"texts.txt": 50}, {"texts.txt": 50, "scores": 50})
+    assert process.returncode != 0 or "scores" in left
 
 
 def refuse(*_, **__):
