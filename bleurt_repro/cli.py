@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -504,7 +505,7 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: the words after the program's name; those of the process by default.
     """
     try:
-        with warnings.catch_warnings(), _ended_by_sigterm():
+        with warnings.catch_warnings(), _ended_by_signals():
             warnings.showwarning = _show_warning
             code = app(args=arguments, prog_name=NAME, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -523,16 +524,40 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 @contextlib.contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM, by which schedulers and `kill` end a process, clean up as Ctrl-C does; the exit code is 143."""
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM, by which schedulers and `kill` end a process, clean up as Ctrl-C does; the exit codes are 143 and 130.
+
+    While a library is imported either ends the process at once: nothing is half-written then, and compiled libraries abort,
+    with a message of their own, when an exception passes through them.
+    """
     if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if _imports(frame):
+            os._exit(128 + number)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + number)
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a job in the background ignores it
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return whether a frame, or one that it was called from, imports a module."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _stop(error: Exception) -> None:

@@ -109,5 +109,21 @@ def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
     assert process.returncode != 0 or "scores" in left
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_an_import_raises_nothing(number, tmp_path):
+    """Compiled libraries abort when an exception passes through their initialisation."""
+    (tmp_path / "heavy.py").write_text(
+        f"import signal\ntry:\n    signal.raise_signal({int(number)})\nexcept BaseException:\n    print('raised')\n    raise\n"
+    )
+    inside = "from bleurt_repro.cli import _ended_by_signals\nwith _ended_by_signals():\n    "
+    words = [sys.executable, "-c"]
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([*words, inside + "import heavy"], **options)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+    done = subprocess.run([*words, f"import signal\n{inside}signal.raise_signal({int(number)})"], **options)
+    assert done.returncode in (128 + number, -number)
+    assert ("KeyboardInterrupt" in done.stderr) == (number == signal.SIGINT)
+
+
 def refuse(*_, **__):
     raise OSError(1, "no links here")
