@@ -87,17 +87,14 @@ def test_files_take_their_places_together(tmp_path, monkeypatch, links, there):
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
 def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
     """While libraries are imported and the checkpoint is opened."""
-    (tmp_path / "texts.txt").write_text(
-        "a cat\n" * 50
-    )  # one batch: between nothing and all there is no state to leave
+    # one batch: between nothing and all of its scores there is no state to leave
+    (tmp_path / "texts.txt").write_text("a cat\n" * 50)
     words = ["score", "-r", "texts.txt", "-c", "texts.txt", "--output", "scores"]
     process = subprocess.Popen(
         [sys.executable, "-m", "bleurt_repro", *words],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        ),  # a job in the background ignores it
+        preexec_fn=heed_ctrl_c,
     )
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
@@ -117,12 +114,16 @@ def test_a_signal_during_an_import_raises_nothing(number, tmp_path):
     )
     inside = "from bleurt_repro.cli import _ended_by_signals\nwith _ended_by_signals():\n    "
     words = [sys.executable, "-c"]
-    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60, "preexec_fn": heed_ctrl_c}
     done = subprocess.run([*words, inside + "import heavy"], **options)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
     done = subprocess.run([*words, f"import signal\n{inside}signal.raise_signal({int(number)})"], **options)
     assert done.returncode in (128 + number, -number)
     assert ("KeyboardInterrupt" in done.stderr) == (number == signal.SIGINT)
+
+
+def heed_ctrl_c():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 
 
 def refuse(*_, **__):
