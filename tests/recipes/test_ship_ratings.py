@@ -64,3 +64,16 @@ def test_what_is_held_out_shares_no_reference(written):
     assert len(held_out) == 7
     assert {row["reference"] for row in train}.isdisjoint(row["reference"] for row in held_out)
     assert ("cs-en", "candidate 2 of a", 1.0) in {(row["lp"], row["candidate"], row["score"]) for row in held_out}
+
+
+def test_single_judgements_join_in_on_request_and_some_references_never(tmp_path):
+    write(tmp_path / "train.jsonl", [rating("ru-en", 0, 0.3, None)])
+    write(
+        tmp_path / "test.jsonl", [rating("cs-en", i, 1.0, judgements) for i, judgements in enumerate([1, 2, 1, None])]
+    )
+    write(tmp_path / "never.jsonl", [rating("cs-en", 2, 0.0, 2, "another system")])
+    options = ["--number", "9", "--least-judgements", "1", "--never", str(tmp_path / "never.jsonl")]
+    command = [sys.executable, str(SCRIPT), "--wmt2018", str(tmp_path), *options]
+    subprocess.run([*command, "--output", str(tmp_path / "ratings.jsonl")], check=True)
+    taken = [row["candidate"] for row in read(tmp_path / "ratings.jsonl")]
+    assert taken == ["candidate 0 of a", "candidate 0 of a", "candidate 1 of a"]
