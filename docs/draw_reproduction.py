@@ -54,6 +54,7 @@ PAGES = {
     "webnlg": "Figure 3: WebNLG",
     "wmt17": "Table 2: WMT 2017, by language pair",
     "wmt17-base": "Table 2: WMT 2017, base, by language pair",
+    "wmt17-base-bare": "Table 2: WMT 2017, base without pre-training, by language pair",
     "wmt18": "Table 3: WMT 2018, by language pair",
     "wmt18-base": "Table 3: WMT 2018, base, by language pair",
 }
