@@ -32,6 +32,10 @@ def main(
     number: Annotated[int, typer.Option(help="Pairs of the training set.")] = 11_000,
     identical: Annotated[int, typer.Option(help="Identical pairs.")] = 2_000,
     empty: Annotated[int, typer.Option(help="Pairs with an empty candidate.")] = 2_000,
+    empty_score: Annotated[
+        float | None, typer.Option(help="Score of pairs with an empty candidate, instead of the anchors' own.")
+    ] = None,
+    identical_score: Annotated[float | None, typer.Option(help="Likewise of identical pairs.")] = None,
     repeated: Annotated[int, typer.Option(help="Pairs whose candidate is the reference twice.")] = 0,
     near: Annotated[
         int,
@@ -47,6 +51,9 @@ def main(
 ) -> None:
     """Write the sample, then outputs near their reference, the extremes, rated as anchors are, and the contrasts."""
     rows = rating_records(train)
+    for kind, other in (("anchor: empty", empty_score), ("anchor: identical", identical_score)):
+        if other is not None:
+            rows = [{**row, "score": other} if row["system"] == kind else row for row in rows]
     random = np.random.default_rng(seed)
     references = sorted({row["reference"] for row in rows})
     drawn = [rows[i] for i in random.permutation(len(rows))[:number]]

@@ -170,6 +170,17 @@ def test_a_round_adds_both_extremes_and_further_contrasts(files, tmp_path):
     assert [row["candidate"] for row in rows[12:]] == [row["candidate"] for row in contrasts]
 
 
+def test_a_round_can_give_empty_candidates_another_score(files, tmp_path):
+    recipe("training_set.py")["main"](**files, joined=0)
+    recipe("training_round.py")["main"](
+        files["output"], tmp_path / "last.jsonl", number=1000, identical=3, empty=4, empty_score=-2.6
+    )
+    rows = read(tmp_path / "last.jsonl")
+    empty = [row for row in rows if row["candidate"] == ""]
+    assert len(empty) > 4 and {row["score"] for row in empty} == {-2.6}
+    assert all(row["score"] != -2.6 for row in rows if row["candidate"])
+
+
 def test_a_round_takes_all_outputs_near_their_reference(tmp_path):
     near = [
         rated(0, 0.9, reference="The cat sat.", candidate="A cat sat!"),
