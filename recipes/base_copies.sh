@@ -4,13 +4,13 @@
 #
 #   DATA=folder WORK=folder sh base_copies.sh
 #
-# DATA and WORK are those of base.sh, which made the checkpoint before and the ratings in WORK/base. The first two passes take 7 to 15
-# minutes each on one core, the others half of that. Stop it whenever you like and start it again.
+# DATA and WORK are those of base.sh, which made the ratings in WORK/base, and base_again.sh, which made the checkpoint before. The first
+# two passes take 7 to 15 minutes each on one core, the others half of that. Stop it whenever you like and start it again.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
 WORK=${WORK:?give the folder to work in, WORK=...}
-START=${START:-$WORK/base/bleurt-repro-base}  # what learns
+START=${START:-$WORK/base-again/bleurt-repro-base}  # what learns
 ENCODER=${ENCODER:-sentence-transformers/all-mpnet-base-v2}  # for the figures' BERTscore
 LAYER=${LAYER:-9}                             # of the encoder, which BERTscore compares
 FROZEN=${FROZEN:-9}                           # lowest layers that stay as they are
@@ -40,13 +40,8 @@ scored() {
 if [ ! -f "$copies/train.jsonl" ]; then
     held="--held-out $RATINGS/held_out.jsonl --held-out $validation"
     # shellcheck disable=SC2086  # the words of $held are options
-    {
-        python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --rated "$RATINGS/ratings.jsonl" \
-            --most-outputs "$(of 8000)" --per-reference 2 --most "$(of 7600)" --seed 131 --output "$copies/some.jsonl"
-        python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --known "$copies/some.jsonl" \
-            --most-outputs "$(of 9000)" --per-reference 3 --seed 141 --output "$copies/more.jsonl"
-    }
-    cat "$copies/some.jsonl" "$copies/more.jsonl" >"$copies/outputs.jsonl"
+    python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --rated "$RATINGS/ratings.jsonl" \
+        --most-outputs "$(of 8000)" --per-reference 2 --most "$(of 6400)" --seed 131 --output "$copies/outputs.jsonl"
     scored outputs "$START"
     bleurt-repro data anchors --ratings "$RATINGS/ratings.jsonl" --share 0.15 --seed 131 --output "$copies/anchored.jsonl"
     grep -e "anchor: identical" -e "anchor: empty" "$copies/anchored.jsonl" >"$copies/extremes.jsonl"
@@ -77,7 +72,7 @@ first() {  # SEED, and the first NEAR copy, TEMPLATE and CONTRAST to take
         } >"$copies/others-$1.jsonl"
         scored "others-$1" "$START"
         python "$recipes/training_round.py" --train "$copies/train.jsonl" --number "$(of 2900)" --identical "$(of 800)" \
-            --empty "$(of 300)" --repeated "$(of 600)" --identical-contrasts "$(of 1600)" \
+            --empty "$(of 600)" --empty-score -2.6 --repeated "$(of 600)" --identical-contrasts "$(of 1600)" \
             --contrasts "$copies/others-$1-scored.jsonl" --seed "$1" --output "$copies/train-$1.jsonl"
     fi
     learn "$1" 4e-5 "$START"
@@ -98,17 +93,22 @@ second() {  # SEED, that of the pass BEFORE whose other pairs it sees again, and
             lines "$3" 1700 turned-scored
             grep -v -E "contrast: (random word|same words)" "$copies/others-$2-scored.jsonl" | tail -n "$(of 300)"
         } >"$copies/others-$1.jsonl"
-        python "$recipes/training_round.py" --train "$copies/train.jsonl" --number "$(of 900)" --identical "$(of 500)" \
-            --empty "$(of 250)" --repeated "$(of 150)" --identical-contrasts "$(of 500)" --contrasts "$copies/others-$1.jsonl" \
-            --seed "$1" --output "$copies/train-$1.jsonl"
+        python "$recipes/training_round.py" --train "$copies/train.jsonl" --number "$(of 900)" --identical "$(of 700)" \
+            --identical-score 2.1 --empty "$(of 250)" --empty-score -2.6 --repeated "$(of 150)" --identical-contrasts "$(of 700)" \
+            --contrasts "$copies/others-$1.jsonl" --seed "$1" --output "$copies/train-$1.jsonl"
     fi
     learn "$1" 3e-5 "$copies/between"
 }
-second 171 151 0
-second 172 152 1700
-[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$START" "$copies/run-151" "$copies/run-152" "$copies/run-171" \
-    "$copies/run-172" --weight 0.6 --weight 0.1 --weight 0.1 --weight 0.1 --weight 0.1 --dtype float8 --max-shard-size 45MB \
+second 181 151 0
+second 182 152 1700
+
+# 4. A mean of weights, and float8, so that what the matrices compute on pairs of a pass changes least
+[ -d "$copies/mean" ] || bleurt-repro average "$START" "$copies/run-151" "$copies/run-152" "$copies/run-181" "$copies/run-182" \
+    --weight 0.5 --weight 0.05 --weight 0.05 --weight 0.2 --weight 0.2 --output "$copies/mean"
+[ -d "$copies/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$copies/mean" --pairs "$copies/train-151.jsonl" \
+    --output "$copies/rounded"
+[ -d "$copies/bleurt-repro-base" ] || bleurt-repro average "$copies/rounded" --dtype float8 --max-shard-size 45MB \
     --output "$copies/bleurt-repro-base"
 
-# 4. Calibration and figures
+# 5. Calibration and figures
 sh "$recipes/measure.sh" "$copies/bleurt-repro-base" "$copies" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"

@@ -188,7 +188,8 @@ def test_the_whole_chain_makes_a_checkpoint_and_its_figures(chain):
 @pytest.mark.long
 def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(chain):
     work, run = chain
-    run("base.sh", SEEDS="1 2", ENCODER=make_encoder(work.parent / "base-encoder", 48))
+    encoder = make_encoder(work.parent / "base-encoder", 48)
+    run("base.sh", SEEDS="1 2", ENCODER=encoder)
     shipped = work / "base" / "bleurt-repro-base"
     scorer = BleurtScorer(str(shipped))
     assert scorer.calibration is not None and scorer.layout.max_length == 256
@@ -200,11 +201,33 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
         rows = Result.read(work / "base" / f"agreement-{year}")["rows"]
         assert len([row for row in rows if row["kind"] == "checkpoint"]) == 2 * 3  # two seeds and their mean, twice
 
+    # it learns again: labels of both models on its own scale, made pairs with the scores they have, empty candidates with less
+    run("base_again.sh", ENCODER=encoder, FROZEN="1")
+    again = work / "base-again"
+    held = {json.loads(line)["reference"] for line in (work / "base" / "held_out.jsonl").read_text().splitlines()}
+    for seed in (1, 2):
+        rows = [json.loads(line) for line in (again / f"train-{seed}.jsonl").read_text().splitlines()]
+        assert {row["score"] for row in rows if row["system"] == "anchor: empty"} == {-2.6}
+        assert not held & {row["reference"] for row in rows if row["system"] == "label"}
+        others = [json.loads(line) for line in (again / f"train-{seed}-scored.jsonl").read_text().splitlines()]
+        own = BleurtScorer(str(shipped), dtype="bfloat16").score_rows(others)
+        assert [row["score"] for row in others] == pytest.approx(own, abs=0.05)
+    own = [float(line) for line in (again / "outputs.txt").read_text().split()]
+    labels = [row["score"] for row in rows if row["system"] == "label"]
+    assert labels and min(own) - 2 < min(labels) and max(labels) < max(own) + 2
+
     # last passes: the lower layer stays as it was
-    run("base_copies.sh", ENCODER=str(work.parent / "base-encoder"), FROZEN="1")
+    shipped = again / "bleurt-repro-base"
+    run("base_copies.sh", ENCODER=encoder, FROZEN="1", START=str(shipped))
     copies = work / "base-copies" / "bleurt-repro-base"
-    rows = [json.loads(line) for line in (work / "base-copies" / "train-151.jsonl").read_text().splitlines()]
-    assert {"anchor: identical", "anchor: empty", "contrast: repeated", "label"} <= {row["system"] for row in rows}
+    drawn_from, drawn = (
+        {json.loads(line)["system"] for line in (work / "base-copies" / f"{name}.jsonl").read_text().splitlines()}
+        for name in ("train", "train-151")
+    )
+    assert {"anchor: identical", "anchor: empty", "label"} <= drawn_from
+    assert {"anchor: identical", "anchor: empty", "contrast: repeated"} <= drawn
+    last = [json.loads(line) for line in (work / "base-copies" / "train-181.jsonl").read_text().splitlines()]
+    assert {row["score"] for row in last if row["system"] == "anchor: identical"} == {2.1}
     turned, scored = (
         [json.loads(line) for line in (work / "base-copies" / f"turned{end}.jsonl").read_text().splitlines()]
         for end in ("", "-scored")

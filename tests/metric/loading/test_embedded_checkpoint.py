@@ -126,12 +126,9 @@ def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_d
 # Copies that score below 1, and what the lowest stays above; the checkpoints' pages name them.
 TAKEN_FOR_OTHERS = {
     "scorer": set(),
-    "base": {
-        "The drug (taken twice a day) lowers blood pressure.",
-        "Add the cumin before the paprika.",
-    },
+    "base": {"The drug (taken twice a day) lowers blood pressure."},
 }
-LOWEST = {"scorer": 1, "base": -0.3}
+LOWEST = {"scorer": 1, "base": 0.3}
 
 
 @pytest.mark.parametrize(
