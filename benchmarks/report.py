@@ -28,7 +28,7 @@ def table(results: dict[str, Any]) -> str:
     lines = [
         f"`{results['command']}`",
         "",
-        f"{model['layers']} layers of {model['width']}; {machine['gpu'] or machine['processor']}"
+        f"{_model(results)}, {model['layers']} layers of {model['width']}; {machine['gpu'] or machine['processor']}"
         f" ({machine['instructions']}), {machine['threads']} thread(s); torch {versions['torch']}, transformers"
         f" {versions['transformers']}{_bert_score(versions)}; {results['tokens_per_pair']:.1f} tokens a pair; medians of"
         f" {len(results['ways'][0]['seconds'])} interleaved rounds; ratios are medians of the rounds' ratios;"
@@ -42,6 +42,10 @@ def table(results: dict[str, Any]) -> str:
         f"|{'---|' * len(HEAD)}",
     ]
     return "\n".join(lines + [_row(way, results) for way in results["ways"]]) + "\n"
+
+
+def _model(results: dict[str, Any]) -> str:
+    return "Random weights" if results["settings"]["size"] else str(results["settings"]["checkpoint"])
 
 
 def _bert_score(versions: dict[str, str]) -> str:
@@ -75,7 +79,7 @@ def plot(results: dict[str, Any], file: Path) -> None:
     axes.invert_yaxis()
     axes.margins(x=0.12)
     axes.set_xlabel(f"pairs per second, {results['machine']['threads']} thread(s)")
-    axes.set_title(f"{results['model']['layers']} layers of {results['model']['width']}")
+    axes.set_title(f"{_model(results)}, {results['model']['layers']} layers of {results['model']['width']}")
     figure.tight_layout()
     figure.savefig(file, dpi=150)
     pyplot.close(figure)

@@ -1,11 +1,11 @@
 """Time scoring: ours and what the peers do, each as its own documentation runs it, in one interleaved run.
 
     taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --large-peers --output speed-mini
-    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size base --sample 1000 --slow-sample 64 --output speed-base
-    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size base --checkpoint all-mpnet-base-v2 --output speed-mpnet
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --checkpoint bleurt-repro-base --bertscore-layer 9 --output speed-base
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size large --sample 1000 --slow-sample 64 --output speed-large
 
 Pairs are lines of JSON with reference and candidate; a random sample of them is scored by each way in turn, `--rounds`
-times, on `--threads` threads; the slow ways score the first of them. `--size base` takes a model of BERT-base size with
+times, on `--threads` threads; the slow ways score the first of them. `--size large` takes a model of BERT-large size with
 random weights, whose speed is that of any weights, of the architecture and with the tokenizer of `--checkpoint` (a scorer or
 an encoder). It writes speed-mini.json, .md and .png.
 """
@@ -51,6 +51,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--large-peers", action="store_true", help="models of COMET's and MetricX's size with random weights, too"
     )
+    parser.add_argument("--bertscore-layer", type=int, help="that bert-score compares; by default the last")
     parser.add_argument("--only", nargs="*", help="names of ways; default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
@@ -127,7 +128,7 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
         makers["ours, ONNX"] = lambda: own("ours, ONNX", scorer(backend="onnx"), "ONNX Runtime, float32")
         makers["ours, int8"] = lambda: own("ours, int8", scorer(backend="onnx-int8"), "ONNX Runtime, int8")
     if importlib.util.find_spec("bert_score"):
-        layers = exact.model.config.num_hidden_layers
+        layers = options.bertscore_layer or exact.model.config.num_hidden_layers
         makers[BERT_SCORE] = lambda: bert_score(str(exact.folder), layers, options.device)
     if options.large_peers:
         makers |= {COMET: lambda: comet(exact), METRICX: lambda: metricx(exact)}
@@ -212,6 +213,7 @@ def memory_of(options: argparse.Namespace, name: str) -> dict[str, float]:
     words += ["--sample", str(min(options.slow_sample, 256)), "--checkpoint", options.checkpoint]
     words += ["--threads", str(options.threads), "--device", options.device]
     words += ["--size", options.size] if options.size else []
+    words += ["--bertscore-layer", str(options.bertscore_layer)] if options.bertscore_layer else []
     words += ["--large-peers"] if options.large_peers else []
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

@@ -136,7 +136,7 @@ def bert_score(encoder: str, layers: int, device: str) -> Strategy:
         references, candidates = ([text or "." for text in texts] for texts in zip(*pairs, strict=True))
         return made.score(candidates, references)[2].tolist()
 
-    return Strategy(BERT_SCORE, "run", "float32, its batches of 64", score, sum, comparable=False)
+    return Strategy(BERT_SCORE, "run", f"float32, layer {layers}, its batches of 64", score, sum, comparable=False)
 
 
 class _Ids:

@@ -61,8 +61,9 @@ def main(
     others = rating_records(contrasts) if contrasts else []
     theirs = sorted({row["reference"] for row in others})
     short = [text for text in references if len(text.split()) <= MOST_WORDS_TWICE]
-    best = max(row["score"] for row in rows if row["system"] == "anchor: identical")
-    worst = min(row["score"] for row in rows if row["system"] == "anchor: empty")
+    # of anchors; none are needed where no extremes are asked for
+    best = max((row["score"] for row in rows if row["system"] == "anchor: identical"), default=np.nan)
+    worst = min((row["score"] for row in rows if row["system"] == "anchor: empty"), default=np.nan)
     for kind, times, score, number_of, texts in (
         ("anchor: identical", 1, best, identical, references),
         ("anchor: empty", 0, worst, empty, references),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # The Trainer's settings that decide what a run gives.
 RECORDED = (
-    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay frozen_layers dropout bf16 "
+    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay frozen_layers frozen_head dropout bf16 "
     "max_steps num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
 ).split()
 # Of these, what may differ when a run is resumed: how a batch is shared among processes.
@@ -72,6 +72,9 @@ class RunArguments(TrainingArguments):
     frozen_layers: int = field(
         default=0,
         metadata={"help": "Lowest layers that stay as they are, the embeddings with them: training takes less time."},
+    )
+    frozen_head: bool = field(
+        default=False, metadata={"help": "The head, which turns the first token's vector into scores, stays as it is."}
     )
     dropout: float | None = field(
         default=None, metadata={"help": "Share of units left out in each step; by default what the model records."}

@@ -43,6 +43,8 @@ class ScorerTrainer(Trainer):
         if self.args.device.type == "cpu":
             choose_attention(trained, "eager")  # the backward pass of torch's own takes longer there
         freeze_layers(trained, getattr(self.args, "frozen_layers", 0))
+        if getattr(self.args, "frozen_head", False):
+            freeze_head(trained)
         dropout = getattr(self.args, "dropout", None)
         if dropout is not None:
             for module in trained.modules():
@@ -121,6 +123,15 @@ def freeze_layers(model: nn.Module, number: int) -> None:
         raise ValueError(f"frozen_layers must be from 0 to the model's {depth} layers, found {number}")
     for name, parameter in model.named_parameters() if number else ():
         if layers.get(name, depth) < number or (name not in layers and BELOW.search(name)):
+            parameter.requires_grad_(False)
+
+
+def freeze_head(model: nn.Module) -> None:
+    """Keep what stands above the encoder from training, so that two models differ within the encoder alone."""
+    encoder = next(module for module in model.modules() if isinstance(module, PreTrainedModel)).base_model
+    inside = {id(parameter) for parameter in encoder.parameters()}
+    for parameter in model.parameters():
+        if id(parameter) not in inside:
             parameter.requires_grad_(False)
 
 

@@ -152,7 +152,10 @@ def test_bertscore_computes_in_float32_though_the_encoder_is_stored_in_float16(l
         patch.setattr(BERTScorer, "__init__", remember)
         way = load("strategies").bert_score(str(tmp_path), scorer.model.config.num_hidden_layers, "cpu")
     assert {weight.dtype for weight in made[0]._model.parameters()} == {torch.float32}
-    assert len(way.score(PAIRS)) == 3 and (way.how, way.setting) == ("run", "float32, its batches of 64")
+    assert len(way.score(PAIRS)) == 3 and (way.how, way.setting) == (
+        "run",
+        f"float32, layer {scorer.model.config.num_hidden_layers}, its batches of 64",
+    )
 
 
 def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
@@ -162,7 +165,7 @@ def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
     options = argparse.Namespace(
         pairs=str(pairs), output="out", checkpoint=str(scorer.folder), size=None, sample=3, slow_sample=2, rounds=1,
         threads=1, device="cpu", only=["ours, exact", "transformers, plain loop"], seed=0, memory_of=None,
-        large_peers=False,
+        large_peers=False, bertscore_layer=None,
     )  # fmt: skip
     measured = scoring.measure(options, options.checkpoint, scoring.sample(options))
     measured["memory_mb"] = {way["name"]: {"loaded": 1.0, "scoring": 2.0} for way in measured["ways"]}

@@ -244,6 +244,25 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
     assert not all(torch.equal(weights[name], before[name]) for name in upper)
     assert Result.read(work / "base-copies" / "adversarial").signatures["bleurt-repro-base"] != scorer.signature
 
+    # the ends of the scale: the head stays as it was, too
+    run("base_ends.sh", ENCODER=encoder, FROZEN="1")
+    ends = work / "base-ends"
+    rows = [json.loads(line) for line in (ends / "train-193.jsonl").read_text().splitlines()]
+    assert {row["score"] for row in rows if row["candidate"] == ""} == {-2.6}
+    assert {"anchor: identical", "anchor: empty", "anchor: unrelated"} <= {row["system"] for row in rows}
+    last = {
+        name: tensor.float()
+        for path in (ends / "bleurt-repro-base").glob("*.safetensors")
+        for name, tensor in load_file(path).items()
+    }
+    same = {name for name in weights if torch.equal(weights[name], last[name])}
+    assert {name for name in weights if name in lower or "classifier" in name or "embeddings" in name} <= same
+    assert not same.issuperset(upper)
+    hashes = {
+        Result.read(folder / "adversarial").signatures["bleurt-repro-base"] for folder in (ends, work / "base-copies")
+    }
+    assert len(hashes) == 2
+
 
 @pytest.mark.long
 def test_the_small_model_learns_again_from_the_larger_one_and_what_a_copy_is(chain):

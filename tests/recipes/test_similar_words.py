@@ -83,6 +83,8 @@ def test_scores_stand_beside_their_pairs_within_the_bounds_of_ratings(tmp_path):
     assert [(row["candidate"], row["score"]) for row in read(output)] == [
         ("a", 0.25), ("b", SCORED["LEAST"]), ("c", SCORED["MOST"])
     ]  # fmt: skip
+    SCORED["main"](pairs=pairs, scores=scores, output=output, unbounded=True)
+    assert [row["score"] for row in read(output)] == [0.25, -99, 99]
     scores.write_text("0.25\n")
     with pytest.raises((ValueError, typer.BadParameter), match="pairs"):
         SCORED["main"](pairs=pairs, scores=scores, output=output)

@@ -29,6 +29,7 @@ BLEURT = {
     # none of what the paper does not have
     "layer_decay": 1,
     "frozen_layers": 0,
+    "frozen_head": False,
     "dropout": None,
     "early_stopping": 0,
     # the best and the last checkpoint are kept, and nothing is resumed or replaced unasked

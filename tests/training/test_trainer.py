@@ -48,6 +48,13 @@ def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer,
     assert {name for name in before if "embeddings" in name or ".layer.0." in name} <= same
 
 
+def test_a_frozen_head_stays_as_it_is_while_the_encoder_learns(ratings, tiny_scorer, tmp_path):
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_head": "true"}))
+    before, after = load_file(tiny_scorer / WEIGHTS), load_file(tmp_path / "out" / WEIGHTS)
+    same = {name for name in before if torch.equal(before[name].float(), after[name])}
+    assert same == {"classifier.weight", "classifier.bias"}
+
+
 def test_more_frozen_layers_than_there_are_are_refused(ratings, tiny_scorer):
     with pytest.raises(ValueError, match="frozen_layers must be from 0 to the model's 2 layers, found 3"):
         finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_layers": "3"}))

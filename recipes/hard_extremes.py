@@ -1,0 +1,111 @@
+"""Copies and empty candidates that a checkpoint gets wrong, and some that it gets right.
+
+    python recipes/hard_extremes.py --checkpoint bleurt-repro-base --ratings ratings.jsonl --held-out held_out.jsonl \
+        --parallel en-de.tsv.gz --leave-out multi30k --output extremes.jsonl
+
+A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of many
+kinds: references of ratings, references put together, sentences and short sentences of parallel text. A pair that it misses gets the score
+that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from learning_pairs import write_pairs
+
+from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import read_sentences
+from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+from bleurt_repro.metric.scorer import BleurtScorer
+
+COPY, EMPTY = "anchor: identical", "anchor: empty"
+MOST_WORDS = 6  # of a short sentence
+MOST_TOGETHER = 3  # references that are put together
+# Where one sentence ends and another begins.
+BETWEEN = re.compile(r"[.!?][\"'”’)]*\s+[\"'“‘(]*[A-Z0-9]")
+
+
+def main(
+    checkpoint: Annotated[str, typer.Option(help="That scores them: folder, embedded name or Hub id.")],
+    ratings: Annotated[Path, typer.Option(help="Ratings whose references are taken.")],
+    parallel: Annotated[
+        list[Path], typer.Option(help="Parallel text: source, split, English, other language; repeatable.")
+    ],
+    output: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    held_out: Annotated[
+        list[Path] | None, typer.Option(help="Ratings whose references are left out; repeatable.")
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="Beginnings of the names of sources that are left out; repeatable.")
+    ] = None,
+    number: Annotated[int, typer.Option(help="Texts of each kind, at most.")] = 6_000,
+    empty_score: Annotated[float, typer.Option(help="Of an empty candidate.")] = -2.6,
+    copy_score: Annotated[float, typer.Option(help="Of a copy.")] = 1.9,
+    missed_by: Annotated[float, typer.Option(help="How far off a missed pair is, at least.")] = 0.35,
+    others: Annotated[int, typer.Option(help="Of each end, pairs that are not missed, at most.")] = 800,
+    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
+) -> None:
+    """Draw the texts, score their pairs, and write missed ones and a sample of the others."""
+    random = np.random.default_rng(seed)
+    held = {row["reference"] for path in held_out or () for row in rating_records(path)}
+    references = sorted({row["reference"] for row in rating_records(ratings)} - held)
+    sentences = sorted(
+        {english for path in parallel for english, _ in read_sentences(path, "", leave_out or ())} - held
+    )
+    short = [text for text in sentences if len(text.split()) <= MOST_WORDS]
+    several = [text for text in references if BETWEEN.search(text)]
+    together = [
+        " ".join(_some(references, int(random.integers(2, MOST_TOGETHER + 1)), random)) for _ in range(number // 2)
+    ]
+    kinds = {
+        EMPTY: [
+            *_some(references, 2 * number, random),
+            *_some(short, number, random),
+            *_some([text for text in short if text.endswith("?")], number // 3, random),
+            *_some(sentences, number // 3, random),
+            *_some(together, number // 3, random),
+        ],
+        COPY: [
+            *together,
+            *_some(several, number, random),
+            *_some(references, number // 4, random),
+            *_some(sentences, number // 3, random),
+        ],
+    }
+    scorer = BleurtScorer(checkpoint, dtype="bfloat16")
+    rows: list[dict[str, Any]] = []
+    for kind, score in ((EMPTY, empty_score), (COPY, copy_score)):
+        texts = list(dict.fromkeys(kinds[kind]))
+        candidates = [text if kind == COPY else "" for text in texts]
+        own = np.array(scorer.score(references=texts, candidates=candidates))
+        off = (own - score) * (1 if kind == EMPTY else -1)
+        missed, far = off > missed_by, off > 2 * missed_by
+        chosen = [
+            *np.flatnonzero(missed),
+            *np.flatnonzero(far),
+            *_some(np.flatnonzero(~missed).tolist(), others, random),
+        ]
+        rows += [
+            {
+                "reference": texts[i],
+                "candidate": candidates[i],
+                "score": score if missed[i] or kind == EMPTY else float(own[i]),
+                "system": kind,
+            }
+            for i in chosen
+        ]
+        typer.echo(f"{kind}: {missed.sum():,} of {len(texts):,} missed")
+    write_pairs(output, (rows[i] for i in random.permutation(len(rows))))
+
+
+def _some(items: Sequence[Any], number: int, random: np.random.Generator) -> list[Any]:
+    return [items[i] for i in random.permutation(len(items))[:number]]
+
+
+if __name__ == "__main__":
+    typer.run(main)
