@@ -1,6 +1,7 @@
 #!/bin/sh
-# The larger checkpoint's last two passes: copies and empty candidates that it misses get the score that others of their kind have, and the
-# rest keeps the score that it has. The head and all but the three upper layers stay as they are.
+# Two passes that make the larger checkpoint better at the ends of the scale: copies and empty candidates that it misses get the score that
+# others of their kind have, and the rest keeps the score that it has. The head and all but the three upper layers stay as they are. The
+# published checkpoint is that of base_copies.sh: this was tried in parts, with what the training log says.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
