@@ -43,7 +43,7 @@ scored() {
 
 for seed in 193 194; do
     # 2. Pairs with the scores that they have: outputs whose references are not held out and rated pairs, among them all that are nearly
-    #    their reference, for these rise where copies do; near copies, templates, contrasts, unrelated ones
+    #    their reference, for these rise where copies do; near copies, templates, contrasts
     train=$ends/train-$seed
     if [ ! -f "$train.jsonl" ]; then
         # shellcheck disable=SC2086
@@ -56,10 +56,8 @@ for seed in 193 194; do
             --reordered 0.4 --mirrored 0.25 --ratings "$RATINGS/ratings.jsonl" --pairs "$(of 150)" --seed "$seed" \
             --output "$ends/contrasts-$seed.jsonl"
         for kind in roles opposites; do bleurt-repro data $kind --pairs "$(of 100)" --seed "$seed" --output "$ends/$kind-$seed.jsonl"; done
-        bleurt-repro data anchors --ratings "$RATINGS/ratings.jsonl" --share 0.15 --seed "$seed" --output "$ends/anchored-$seed.jsonl"
-        grep "anchor: unrelated" "$ends/anchored-$seed.jsonl" | head -n "$(of 350)" \
-            | cat - "$ends/near-$seed.jsonl" "$ends/contrasts-$seed.jsonl" "$ends/roles-$seed.jsonl" "$ends/opposites-$seed.jsonl" \
-                >"$ends/others-$seed.jsonl"
+        cat "$ends/near-$seed.jsonl" "$ends/contrasts-$seed.jsonl" "$ends/roles-$seed.jsonl" "$ends/opposites-$seed.jsonl" \
+            >"$ends/others-$seed.jsonl"
         scored "others-$seed"
         python "$recipes/training_round.py" --train "$ends/outputs-$seed-scored.jsonl" --number "$(of 3500)" --near 3 \
             --identical 0 --empty 0 --contrasts "$ends/others-$seed-scored.jsonl" --seed "$seed" --output "$ends/round-$seed.jsonl"

@@ -5,7 +5,8 @@
 
 A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of many
 kinds: references of ratings, references put together, sentences and short sentences of parallel text. A pair that it misses gets the score
-that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have.
+that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have. So are
+references with another one as candidate, which would follow the empty candidates down.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import read_sen
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 from bleurt_repro.metric.scorer import BleurtScorer
 
-COPY, EMPTY = "anchor: identical", "anchor: empty"
+COPY, EMPTY, UNRELATED = "anchor: identical", "anchor: empty", "anchor: unrelated"
 MOST_WORDS = 6  # of a short sentence
 MOST_TOGETHER = 3  # references that are put together
 # Where one sentence ends and another begins.
@@ -100,6 +101,12 @@ def main(
             for i in chosen
         ]
         typer.echo(f"{kind}: {missed.sum():,} of {len(texts):,} missed")
+    drawn = _some(references, min(others, len(references)) // 2 * 2, random)
+    pairs = {"references": drawn[::2], "candidates": drawn[1::2]}
+    rows += [
+        {"reference": reference, "candidate": candidate, "score": score, "system": UNRELATED}
+        for reference, candidate, score in zip(*pairs.values(), scorer.score(**pairs), strict=True)
+    ]
     write_pairs(output, (rows[i] for i in random.permutation(len(rows))))
 
 

@@ -58,5 +58,7 @@ def test_a_sample_of_the_others_keeps_its_scores_where_it_is_a_copy(made, tiny_s
     empty, copies = ([row for row in rows if row["system"] == kind] for kind in (HARD["EMPTY"], HARD["COPY"]))
     assert len(empty) == len(copies) == 5
     assert {row["score"] for row in empty} == {-9}
-    own = BleurtScorer(str(tiny_scorer), dtype="bfloat16").score_rows(copies)
-    assert [row["score"] for row in copies] == pytest.approx(own, abs=0.02)
+    unrelated = [row for row in rows if row["system"] == HARD["UNRELATED"]]
+    assert len(unrelated) == 2 and all(row["candidate"] != row["reference"] for row in unrelated)
+    own = BleurtScorer(str(tiny_scorer), dtype="bfloat16").score_rows(copies + unrelated)
+    assert [row["score"] for row in copies + unrelated] == pytest.approx(own, abs=0.02)
