@@ -1,6 +1,6 @@
 """Time scoring: ours and what the peers do, each as its own documentation runs it, in one interleaved run.
 
-    taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --large-peers --output speed-mini
+    taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --bertscore-layer 4 --large-peers --output speed-mini
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --checkpoint bleurt-repro-base --bertscore-layer 9 --output speed-base
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size large --sample 1000 --slow-sample 64 --output speed-large
 

@@ -6,7 +6,7 @@
 #   DATA=folder WORK=folder sh base_ends.sh
 #
 # DATA and WORK are those of base.sh, which made the ratings in WORK/base, and of base_copies.sh, which made the checkpoint before. Looking for
-# what it misses takes 20 minutes on one core, each pass ten. Stop it whenever you like and start it again.
+# what it misses takes 20 minutes on one core, each pass a quarter of an hour. Stop it whenever you like and start it again.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}

@@ -11,7 +11,6 @@ references with another one as candidate, which would follow the empty candidate
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,13 +21,12 @@ from learning_pairs import write_pairs
 
 from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import read_sentences
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+from bleurt_repro.datasets_builders.synthetic.segments import split_sentences
 from bleurt_repro.metric.scorer import BleurtScorer
 
 COPY, EMPTY, UNRELATED = "anchor: identical", "anchor: empty", "anchor: unrelated"
 MOST_WORDS = 6  # of a short sentence
 MOST_TOGETHER = 3  # references that are put together
-# Where one sentence ends and another begins.
-BETWEEN = re.compile(r"[.!?][\"'”’)]*\s+[\"'“‘(]*[A-Z0-9]")
 
 
 def main(
@@ -59,7 +57,7 @@ def main(
         {english for path in parallel for english, _ in read_sentences(path, "", leave_out or ())} - held
     )
     short = [text for text in sentences if len(text.split()) <= MOST_WORDS]
-    several = [text for text in references if BETWEEN.search(text)]
+    several = [text for text in references if len(split_sentences(text)) > 1]
     together = [
         " ".join(_some(references, int(random.integers(2, MOST_TOGETHER + 1)), random)) for _ in range(number // 2)
     ]

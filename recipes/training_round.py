@@ -61,7 +61,6 @@ def main(
     others = rating_records(contrasts) if contrasts else []
     theirs = sorted({row["reference"] for row in others})
     short = [text for text in references if len(text.split()) <= MOST_WORDS_TWICE]
-    # of anchors; none are needed where no extremes are asked for
     best = max((row["score"] for row in rows if row["system"] == "anchor: identical"), default=np.nan)
     worst = min((row["score"] for row in rows if row["system"] == "anchor: empty"), default=np.nan)
     for kind, times, score, number_of, texts in (
@@ -70,6 +69,10 @@ def main(
         ("anchor: identical", 1, best, min(identical_contrasts, len(theirs)), theirs),
         ("contrast: repeated", 2, REPEATED, min(repeated, len(short)), short),
     ):
+        if number_of and np.isnan(score):
+            raise typer.BadParameter(
+                f"{train} has no pairs of {kind!r}, whose score those to add would get: ask for none, or add some"
+            )
         for reference in random.choice(texts, size=number_of, replace=False) if number_of else ():
             text = str(reference)
             drawn.append({"reference": text, "candidate": " ".join([text] * times), "score": score, "system": kind})

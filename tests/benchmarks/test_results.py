@@ -158,6 +158,15 @@ def test_bertscore_computes_in_float32_though_the_encoder_is_stored_in_float16(l
     )
 
 
+def test_bertscore_compares_the_layer_that_is_asked_for(load, scorer):
+    pytest.importorskip("bert_score")
+    options = argparse.Namespace(
+        device="cpu", bertscore_layer=1, large_peers=False, only=["bert-score, the same encoder"]
+    )
+    (way,) = load("scoring").ways(options, str(scorer.folder))
+    assert way.setting == "float32, layer 1, its batches of 64" and len(way.score(PAIRS)) == len(PAIRS)
+
+
 def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text("".join(json.dumps({"reference": one, "candidate": two}) + "\n" for one, two in PAIRS))
@@ -181,4 +190,4 @@ def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
         "transformers, plain loop": "given order, batches of 32",
         "ours, exact": "float32, no padding",
     }
-    assert lines[0] == f"`{results['command']}`"
+    assert lines[0] == f"`{results['command']}`" and lines[2].startswith(f"{scorer.folder.name}, ")

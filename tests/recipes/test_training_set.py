@@ -181,6 +181,15 @@ def test_a_round_can_give_empty_candidates_another_score(files, tmp_path):
     assert all(row["score"] != -2.6 for row in rows if row["candidate"])
 
 
+def test_a_round_without_anchors_has_no_score_for_extremes(tmp_path):
+    write(tmp_path / "train.jsonl", [rated(0, 0.9, reference="The cat sat.", candidate="A cat sat!")])
+    main = recipe("training_round.py")["main"]
+    with pytest.raises(typer.BadParameter, match="anchor: empty"):
+        main(tmp_path / "train.jsonl", tmp_path / "round.jsonl", identical=0, empty=1)
+    main(tmp_path / "train.jsonl", tmp_path / "round.jsonl", identical=0, empty=0)
+    assert len(read(tmp_path / "round.jsonl")) == 1
+
+
 def test_a_round_takes_all_outputs_near_their_reference(tmp_path):
     near = [
         rated(0, 0.9, reference="The cat sat.", candidate="A cat sat!"),
