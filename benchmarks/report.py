@@ -78,7 +78,7 @@ def plot(results: dict[str, Any], file: Path) -> None:
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.invert_yaxis()
     axes.margins(x=0.12)
-    axes.set_xlabel(f"pairs per second, {results['machine']['threads']} thread(s)")
+    axes.set_xlabel(f"pairs per second, {results['machine']['gpu'] or str(results['machine']['threads']) + ' thread(s)'}")
     axes.set_title(f"{_model(results)}, {results['model']['layers']} layers of {results['model']['width']}")
     figure.tight_layout()
     figure.savefig(file, dpi=150)
@@ -87,7 +87,7 @@ def plot(results: dict[str, Any], file: Path) -> None:
 
 def _row(way: dict[str, Any], results: dict[str, Any]) -> str:
     times = ratio(results, way)
-    difference, memory = way["largest_difference"], results["memory_mb"][way["name"]]["scoring"]
+    difference, memory = way["largest_difference"], results["memory_mb"].get(way["name"])
     comparable = difference is not None or way["name"] == OURS
     cells = [
         way["name"],
@@ -99,6 +99,6 @@ def _row(way: dict[str, Any], results: dict[str, Any]) -> str:
         f"{way['share_of_matrix_rate']:.0%}" if comparable else "",
         f"{way['padded_over_real_tokens']:.2f}" if comparable else "",
         "" if difference is None else f"{difference:.1e}",
-        f"{memory:.0f}",
+        "" if memory is None else f"{memory['scoring']:.0f}",
     ]
     return f"| {' | '.join(cells)} |"

@@ -435,7 +435,9 @@ def _stage(results: Mapping[str, Any]) -> dict[str, Any]:
     if best["value"] is None:
         summary += "; validation not measured"
     else:
-        summary += f"; best validation {_words(best['measure'])} {best['value']:.3f} at step {best['step']:,}"
+        # the Trainer notes no step where it saved nothing on its way
+        place = "; the weights are those of the end" if best["step"] is None else f" at step {best['step']:,}"
+        summary += f"; best validation {_words(best['measure'])} {best['value']:.3f}{place}"
     return {
         "title": FINETUNING if kind == "ratings" else PRETRAINING,
         "summary": summary,

@@ -35,6 +35,7 @@ def main(
     ] = None,
     most_outputs: Annotated[int, typer.Option(help="Outputs to draw.")] = 16_000,
     per_reference: Annotated[int, typer.Option(help="Outputs of one reference at most.")] = 2,
+    crossed: Annotated[int, typer.Option(help="Outputs to draw with another output of their reference beside them.")] = 0,
     known: Annotated[list[Path] | None, typer.Option(help="Pairs that have labels already; repeatable.")] = None,
     synthetic: Annotated[list[Path] | None, typer.Option(help="Folders of synthetic pairs; repeatable.")] = None,
     synthetic_pairs: Annotated[int, typer.Option(help="How many of them.")] = 4_000,
@@ -61,6 +62,7 @@ def main(
     if outputs:
         unlabelled = [pair for pair in _pairs(rating_records(outputs)) if pair not in labelled]
         pairs += _sample(spread(unlabelled, left_out, per_reference, random), most_outputs, random)
+        pairs += cross(unlabelled, left_out, crossed, random)
     if synthetic:
         pairs += _sample([pair for folder in synthetic for pair in _synthetic(folder)], synthetic_pairs, random)
     if nli:
@@ -77,18 +79,24 @@ def main(
 
 def spread(pairs: Iterable[Pair], left_out: set[str], most: int, random: np.random.Generator) -> list[Pair]:
     """Return at most so many different candidates of each reference, references in random order."""
-    candidates: dict[str, dict[str, None]] = defaultdict(dict)
-    for reference, candidate in pairs:
-        if candidate.strip() and reference not in left_out:
-            candidates[reference][candidate] = None
-    references = sorted(candidates)
+    candidates = _candidates(pairs, left_out)
+    references = list(candidates)
     random.shuffle(references)
     return [
         (reference, texts[i])
         for reference in references
-        for texts in [list(candidates[reference])]
+        for texts in [candidates[reference]]
         for i in random.permutation(len(texts))[:most]
     ]
+
+
+def cross(pairs: Iterable[Pair], left_out: set[str], number: int, random: np.random.Generator) -> list[Pair]:
+    """Draw so many pairs of two different candidates of one reference: one stands in for the reference, and all are outputs."""
+    texts = [some for some in _candidates(pairs, left_out).values() if len(some) > 1]
+    if number and not texts:
+        raise typer.BadParameter("no reference has two different outputs, which --crossed pairs: leave it out")
+    drawn = [texts[i] for i in random.integers(len(texts), size=number)] if number else []
+    return [(some[i], some[j]) for some in drawn for i, j in [random.choice(len(some), size=2, replace=False)]]
 
 
 def bertscore(encoder: str, layer: int | None, pairs: list[Pair]) -> np.ndarray:
@@ -100,6 +108,15 @@ def bertscore(encoder: str, layer: int | None, pairs: list[Pair]) -> np.ndarray:
     measure = BertScore(encoder, layers=layer)
     with torch.autocast(measure.device.split(":")[0], dtype=torch.bfloat16):
         return measure([a for a, _ in pairs], [b for _, b in pairs])[:, 2]
+
+
+def _candidates(pairs: Iterable[Pair], left_out: set[str]) -> dict[str, list[str]]:
+    """Return the different candidates of each reference, in the order of the references' letters."""
+    candidates: dict[str, dict[str, None]] = defaultdict(dict)
+    for reference, candidate in pairs:
+        if candidate.strip() and reference not in left_out:
+            candidates[reference][candidate] = None
+    return {reference: list(candidates[reference]) for reference in sorted(candidates)}
 
 
 def _pairs(rows: Iterable[dict[str, Any]]) -> list[Pair]:

@@ -51,6 +51,16 @@ def test_outputs_are_spread_over_references_and_held_out_ones_stay_out(sources):
     assert sources["output"].read_bytes() != before
 
 
+def test_two_outputs_of_one_reference_are_put_beside_each_other(sources, tmp_path):
+    SCRIPT["main"](**sources, most_outputs=0, crossed=300)
+    pairs = [pair for pair in read(sources["output"]) if pair[0].startswith("C ")]
+    assert len(pairs) == 300 and len(set(pairs)) > 150
+    assert all(first != second and first.split()[1] == second.split()[1] for first, second in pairs)
+    sources["outputs"] = write(tmp_path / "single.jsonl", [("R 0", "C"), ("Held", "C"), ("Held", "D")])
+    with pytest.raises(typer.BadParameter, match="no reference has two different outputs"):
+        SCRIPT["main"](**sources, crossed=1)
+
+
 def test_the_number_of_pairs_is_cut_after_they_are_mixed(sources):
     SCRIPT["main"](**sources, most_outputs=30, per_reference=2)
     pairs = read(sources["output"])
