@@ -78,7 +78,9 @@ def plot(results: dict[str, Any], file: Path) -> None:
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.invert_yaxis()
     axes.margins(x=0.12)
-    axes.set_xlabel(f"pairs per second, {results['machine']['gpu'] or str(results['machine']['threads']) + ' thread(s)'}")
+    axes.set_xlabel(
+        f"pairs per second, {results['machine']['gpu'] or str(results['machine']['threads']) + ' thread(s)'}"
+    )
     axes.set_title(f"{_model(results)}, {results['model']['layers']} layers of {results['model']['width']}")
     figure.tight_layout()
     figure.savefig(file, dpi=150)

@@ -35,7 +35,9 @@ def main(
     ] = None,
     most_outputs: Annotated[int, typer.Option(help="Outputs to draw.")] = 16_000,
     per_reference: Annotated[int, typer.Option(help="Outputs of one reference at most.")] = 2,
-    crossed: Annotated[int, typer.Option(help="Outputs to draw with another output of their reference beside them.")] = 0,
+    crossed: Annotated[
+        int, typer.Option(help="Outputs to draw with another output of their reference beside them.")
+    ] = 0,
     known: Annotated[list[Path] | None, typer.Option(help="Pairs that have labels already; repeatable.")] = None,
     synthetic: Annotated[list[Path] | None, typer.Option(help="Folders of synthetic pairs; repeatable.")] = None,
     synthetic_pairs: Annotated[int, typer.Option(help="How many of them.")] = 4_000,

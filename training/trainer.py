@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -50,6 +50,13 @@ class ScorerTrainer(Trainer):
             for module in trained.modules():
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
+
+    def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the order of the pairs; where their lengths decide it, these are read at once, not one by one in each pass."""
+        sampler = super()._get_train_sampler(*args, **kwargs)
+        if (lengths := getattr(sampler, "lengths", None)) is not None:
+            cast("Any", sampler).lengths = list(lengths)
+        return sampler
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Do one step, and stop if the loss is no finite number."""

@@ -242,7 +242,7 @@ def test_a_run_that_saved_nothing_on_its_way_has_the_weights_of_its_end(tiny_sco
     best = {"measure": "kendall_tau", "value": 0.51234, "step": None}
     (tmp_path / "run.json").write_text(json.dumps({**RUN, "best": best}))
     card = draw_model_card(tiny_scorer, training=[tmp_path / "run.json"])
-    assert "best validation Kendall tau 0.512; the weights are those of the end" in card
+    assert "best validation kendall tau 0.512; the weights are those of the end" in card
 
 
 def test_the_templates_ask_for_nothing_that_is_not_given(tiny_scorer):

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from bleurt_repro import BleurtScorer
+from bleurt_repro.hub_cards.cards import draw_model_card
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.training.finetune import RatingArguments, read_data
 from tests.conftest import ROOT, SPACE, make_tiny_scorer
@@ -42,6 +43,22 @@ def test_it_learns_and_the_result_scores(ratings, tmp_path):
     assert metric.compute(predictions=["the cat sat on"], references=["the cat sat on"])["scores"] == pytest.approx(
         [good]
     )
+
+
+def test_a_run_that_saves_nothing_on_its_way_keeps_its_end(ratings, tiny_scorer, tmp_path):
+    asked = {
+        **QUICK,
+        "--save_strategy": "no",
+        "--load_best_model_at_end": "false",
+        "--max_steps": "4",
+        "--eval_steps": "2",
+    }
+    finetune(options({"--model": str(tiny_scorer)}, ratings, asked))
+    best = json.loads((tmp_path / "out" / "results.json").read_text())["best"]
+    assert best["value"] is not None and best["step"] is None
+    card = draw_model_card(tmp_path / "out", training=[tmp_path / "out" / "results.json"])
+    assert "the weights are those of the end" in card
+    assert not list((tmp_path / "out").glob("checkpoint-*"))
 
 
 def test_a_classifier_of_other_labels_gives_its_encoder(ratings, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
@@ -11,6 +12,7 @@ from transformers import (
     BertForSequenceClassification,
     MPNetConfig,
     MPNetForSequenceClassification,
+    TrainingArguments,
 )
 
 from bleurt_repro.training.run import last_checkpoint
@@ -20,10 +22,29 @@ from tests.tiny_training import QUICK, finetune, options
 WEIGHTS = "model.safetensors"
 
 
-def test_lower_layers_take_smaller_steps():
-    model = BertForSequenceClassification(
+def tiny_bert():
+    return BertForSequenceClassification(
         BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16, num_labels=1)
     )  # fmt: skip
+
+
+def test_lengths_that_decide_the_order_are_read_once(tmp_path):
+    """A column of `datasets` is read from its file row by row: of many pairs that takes longer than to train on them."""
+    lengths = [3, 9, 4, 8, 5, 7] * 50
+    data = Dataset.from_dict({"input_ids": [[1] * length for length in lengths], "length": lengths})
+    arguments = TrainingArguments(
+        str(tmp_path), train_sampling_strategy="group_by_length", report_to=[], use_cpu=True, per_device_train_batch_size=4
+    )  # fmt: skip
+    sampler = ScorerTrainer(tiny_bert(), arguments, train_dataset=data)._get_train_sampler()
+    assert type(sampler.lengths) is list and sampler.lengths == lengths
+    order = list(sampler)
+    assert sorted(order) == list(range(len(lengths)))
+    spread = [max(batch) - min(batch) for i in range(0, 200, 4) for batch in [[lengths[j] for j in order[i : i + 4]]]]
+    assert sum(spread) / len(spread) < 1
+
+
+def test_lower_layers_take_smaller_steps():
+    model = tiny_bert()
     groups = layer_groups(model, rate=1.0, decay=0.5)
     assert [group["lr"] for group in groups] == [
         1.0,
