@@ -265,6 +265,33 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
 
 
 @pytest.mark.long
+def test_the_larger_model_teaches_itself_and_then_the_small_one(chain):
+    work, run = chain
+    run("taught.sh", SEEDS="1 2")
+    taught = work / "taught"
+    rows = [json.loads(line) for line in (taught / "all-train.jsonl").read_text().splitlines()]
+    held = {
+        json.loads(line)["reference"]
+        for side in ("validation", "test")
+        for line in (work / "wmt2017" / f"{side}.jsonl").read_text().splitlines()
+    }
+    assert rows and not held & {row["reference"] for row in rows}
+    parts = [
+        [json.loads(line) for line in (taught / f"short-{part}.jsonl").read_text().splitlines()] for part in (1, 2)
+    ]
+    rated = [(row["reference"], row["candidate"]) for row in rows if row["system"] != "label"]
+    for part in parts:
+        assert sorted((r["reference"], r["candidate"]) for r in part if r["system"] != "label") == sorted(rated)
+    names = [row["name"] for row in Result.read(taught / "agreement")["rows"]]
+    assert names == ["teacher-1", "teacher-2", "teacher", "three-last-4", "three-last-5", "three"]
+    three, *runs = (
+        load_file(taught / name / "model.safetensors")["classifier.weight"].float()
+        for name in ("three", "three-last-4", "three-last-5")
+    )
+    torch.testing.assert_close(three, sum(runs) / 2)
+
+
+@pytest.mark.long
 def test_the_small_model_learns_again_from_the_larger_one_and_what_a_copy_is(chain):
     work, run = chain
     start, larger = work / "embedded" / "bleurt-repro-mini", work / "embedded" / "run-71"
