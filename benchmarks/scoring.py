@@ -3,7 +3,7 @@
     taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --bertscore-layer 4 --large-peers --output speed-mini
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --checkpoint bleurt-repro-base --bertscore-layer 9 --output speed-base
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size large --sample 1000 --slow-sample 64 --output speed-large
-    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --device cuda --output speed-gpu
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --device cuda --bertscore-layer 4 --output speed-gpu
 
 Pairs are lines of JSON with reference and candidate; a random sample of them is scored by each way in turn, `--rounds`
 times, on `--threads` threads; the slow ways score the first of them. `--size large` takes a model of BERT-large size with
@@ -56,7 +56,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", help="names of ways; default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.large_peers and options.device != "cpu":
+        parser.error("--large-peers are made for the CPU: beside ours on a GPU they would look slower than they are")
+    return options
 
 
 def main() -> None:
@@ -125,7 +128,9 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
         return BleurtScorer(checkpoint, device=options.device, progress=False, **settings)
 
     exact = scorer()
-    batches = "no padding" if options.device == "cpu" else "sorted, batches of 65,536 tokens"
+    batches = (
+        "no padding" if options.device == "cpu" else f"sorted, batches of {exact.members[0].batch_tokens:,} tokens"
+    )
     makers: dict[str, Any] = {"ours, exact": lambda: own("ours, exact", exact, f"float32, {batches}")}
     makers["ours, bfloat16"] = lambda: own("ours, bfloat16", scorer(dtype="bfloat16"), f"bfloat16, {batches}")
     if options.device == "cpu" and importlib.util.find_spec("onnxruntime"):

@@ -4,8 +4,8 @@
 #   DATA=folder WORK=folder sh taught.sh
 #
 # DATA has wmt/ as `bleurt-repro data wmt --data-dir` reads it; everything goes to WORK/taught. Outputs of 2018 are read as text, without their
-# ratings. The larger model takes hours on a CPU, and minutes on a GPU; the small one an hour on two cores. Stop it whenever you like and start
-# it again: a step whose results are there is skipped.
+# ratings. The larger model takes hours on a CPU, and minutes on a GPU; the small one an hour and a half on two cores. Stop it whenever you
+# like and start it again: a step whose results are there is skipped, a fine-tuning that was stopped begins anew.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -56,7 +56,7 @@ labelled() {
         --output "$taught/$1-train.jsonl"
 }
 
-# 1. Pairs without ratings: all outputs of 2018 with their references, as many pairs of outputs of one reference, and the pairs with ratings
+# 1. Pairs without ratings: all outputs of 2018 with their references, twice as many pairs of outputs of one reference, and the rated pairs
 for year in 2017 2018; do
     [ -d "$WORK/wmt$year" ] || bleurt-repro data wmt --config-name "$year" --data-dir "$DATA/wmt" --output "$WORK/wmt$year"
 done

@@ -55,7 +55,7 @@ class ScorerTrainer(Trainer):
         """Return the order of the pairs; where their lengths decide it, these are read at once, not one by one in each pass."""
         sampler = super()._get_train_sampler(*args, **kwargs)
         if (lengths := getattr(sampler, "lengths", None)) is not None:
-            cast("Any", sampler).lengths = list(lengths)
+            cast("Any", sampler).lengths = lengths[:]  # a list, of a column of `datasets` too
         return sampler
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:

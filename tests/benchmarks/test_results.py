@@ -190,4 +190,6 @@ def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
         "transformers, plain loop": "given order, batches of 32",
         "ours, exact": "float32, no padding",
     }
+    without = report.table({**results, "memory_mb": {}}).splitlines()  # as on a GPU
+    assert [line.split("|")[-2].strip() for line in without if " | run | " in line] == ["", ""]
     assert lines[0] == f"`{results['command']}`" and lines[2].startswith(f"{scorer.folder.name}, ")
