@@ -1,12 +1,14 @@
 #!/bin/sh
-# Two passes that make the larger checkpoint better at the ends of the scale: copies and empty candidates that it misses get the score that
-# others of their kind have, and the rest keeps the score that it has. The head and all but the three upper layers stay as they are. The
-# published checkpoint is that of base_copies.sh: this was tried in parts, with what the training log says.
+# A pass that makes the larger checkpoint better at the ends of the scale: copies and empty candidates that it misses get the score that
+# others of their kind have, and the rest keeps the score that it has. Alone that costs free paraphrases, so hypotheses of entailment data
+# are in it, with scores moved by their labels. The head and all but the three upper layers stay as they are. The published checkpoint is that of
+# base_copies.sh: this was tried in parts, with what the training log says.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
-# DATA and WORK are those of base.sh, which made the ratings in WORK/base, and of base_copies.sh, which made the checkpoint before. Looking for
-# what it misses takes 20 minutes on one core, each pass a quarter of an hour. Stop it whenever you like and start it again.
+# DATA and WORK are those of base.sh, which made the ratings in WORK/base, and of base_copies.sh, which made the checkpoint before; DATA also has
+# the entailment pairs. Looking for what it misses takes 20 minutes on one core, each run half an hour. Stop it whenever you like and start it
+# again.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -30,9 +32,8 @@ mkdir -p "$ends"
 
 # scored NAME: the pairs of a file with the scores that the checkpoint gives them
 scored() {
-    bleurt-repro score --pairs "$ends/$1.jsonl" --checkpoint "$START" --dtype bfloat16 --output "$ends/$1.txt"
-    python "$recipes/scored_pairs.py" --pairs "$ends/$1.jsonl" --scores "$ends/$1.txt" --unbounded \
-        --output "$ends/$1-scored.jsonl"
+    [ -f "$ends/$1.txt" ] || bleurt-repro score --pairs "$ends/$1.jsonl" --checkpoint "$START" --dtype bfloat16 --output "$ends/$1.txt"
+    python "$recipes/scored_pairs.py" --pairs "$ends/$1.jsonl" --scores "$ends/$1.txt" --unbounded --output "$ends/$1-scored.jsonl"
 }
 
 # 1. The ends of the scale: what it misses there, and a sample of the rest
@@ -41,39 +42,44 @@ scored() {
     --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --number "$(of 6000)" --others "$(of 800)" \
     --output "$ends/extremes.jsonl"
 
-for seed in 193 194; do
-    # 2. Pairs with the scores that they have: outputs whose references are not held out and rated pairs, among them all that are nearly
-    #    their reference, for these rise where copies do; near copies, templates, contrasts
-    train=$ends/train-$seed
-    if [ ! -f "$train.jsonl" ]; then
-        # shellcheck disable=SC2086
-        python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --rated "$RATINGS/ratings.jsonl" \
-            --most-outputs "$(of 8000)" --per-reference 2 --most "$(of 10000)" --seed "$seed" --output "$ends/outputs-$seed.jsonl"
-        scored "outputs-$seed"
-        bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$RATINGS/ratings.jsonl" --turned -0.6 \
-            --pairs "$(of 800)" --seed "$seed" --output "$ends/near-$seed.jsonl"
-        bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
-            --reordered 0.4 --mirrored 0.25 --ratings "$RATINGS/ratings.jsonl" --pairs "$(of 150)" --seed "$seed" \
-            --output "$ends/contrasts-$seed.jsonl"
-        for kind in roles opposites; do bleurt-repro data $kind --pairs "$(of 100)" --seed "$seed" --output "$ends/$kind-$seed.jsonl"; done
-        cat "$ends/near-$seed.jsonl" "$ends/contrasts-$seed.jsonl" "$ends/roles-$seed.jsonl" "$ends/opposites-$seed.jsonl" \
-            >"$ends/others-$seed.jsonl"
-        scored "others-$seed"
-        python "$recipes/training_round.py" --train "$ends/outputs-$seed-scored.jsonl" --number "$(of 3500)" --near 3 \
-            --identical 0 --empty 0 --contrasts "$ends/others-$seed-scored.jsonl" --seed "$seed" --output "$ends/round-$seed.jsonl"
-        cat "$ends/round-$seed.jsonl" "$ends/extremes.jsonl" >"$train.jsonl"
-    fi
+# 2. Pairs with the scores that they have: outputs whose references are not held out and rated pairs, among them those that are nearly their
+#    reference, for these rise where copies do; near copies, templates, contrasts. Entailment pairs whose scores are moved by their labels
+if [ ! -f "$ends/train.jsonl" ]; then
+    # shellcheck disable=SC2086
+    python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --rated "$RATINGS/ratings.jsonl" \
+        --most-outputs "$(of 16000)" --per-reference 2 --most "$(of 20000)" --seed 207 --output "$ends/outputs.jsonl"
+    scored outputs
+    bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$RATINGS/ratings.jsonl" --turned -0.6 \
+        --pairs "$(of 400)" --seed 207 --output "$ends/near.jsonl"
+    bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
+        --reordered 0.4 --mirrored 0.25 --ratings "$RATINGS/ratings.jsonl" --pairs "$(of 300)" --seed 207 --output "$ends/contrasts.jsonl"
+    for kind in roles opposites; do bleurt-repro data $kind --pairs "$(of 100)" --seed 207 --output "$ends/$kind.jsonl"; done
+    cat "$ends/near.jsonl" "$ends/contrasts.jsonl" "$ends/roles.jsonl" "$ends/opposites.jsonl" >"$ends/others.jsonl"
+    scored others
+    python "$recipes/training_round.py" --train "$ends/outputs-scored.jsonl" --number "$(of 6500)" --near 3 --identical 0 --empty 0 \
+        --contrasts "$ends/others-scored.jsonl" --seed 207 --output "$ends/round.jsonl"
+    # entailment SCORES...: the pairs, and with SCORES those that they are moved to
+    entailment() {
+        python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --pairs "$(of 7000)" --entailed 0.2 --neutral 0 --contradicted -1 \
+            --turned 0.6 --seed 207 "$@"
+    }
+    entailment --output "$ends/entailment.jsonl"
+    scored entailment
+    entailment --scores "$ends/entailment.txt" --output "$ends/moved.jsonl"
+    cat "$ends/round.jsonl" "$ends/extremes.jsonl" "$ends/moved.jsonl" >"$ends/train.jsonl"
+fi
 
-    # 3. A pass over them
+# 3. A pass over them, twice
+for seed in 207 208; do
     [ -f "$ends/run-$seed/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --num-train-epochs 1 --learning-rate 4e-5 \
-        --dropout 0 --frozen-layers "$FROZEN" --frozen-head --max-length 256 --eval-strategy no --save-strategy steps --save-steps 150 \
-        --load-best-model-at-end False --model "$START" --seed "$seed" --train-file "$train.jsonl" --validation-file "$validation" \
-        --output-dir "$ends/run-$seed" --resume
+        --no-standardize --global-batch-size 64 --dropout 0 --frozen-layers "$FROZEN" --frozen-head --max-length 256 --eval-strategy no \
+        --save-strategy steps --save-steps 60 --load-best-model-at-end False --model "$START" --seed "$seed" \
+        --train-file "$ends/train.jsonl" --validation-file "$validation" --output-dir "$ends/run-$seed" --resume
 done
 
 # 4. The mean of their weights, and float8, as in base_copies.sh: what stayed as it was is in float8 already
-[ -d "$ends/mean" ] || bleurt-repro average "$ends/run-193" "$ends/run-194" --output "$ends/mean"
-[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/mean" --pairs "$ends/train-193.jsonl" --output "$ends/rounded"
+[ -d "$ends/mean" ] || bleurt-repro average "$ends/run-207" "$ends/run-208" --output "$ends/mean"
+[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/mean" --pairs "$ends/train.jsonl" --output "$ends/rounded"
 [ -d "$ends/bleurt-repro-base" ] || bleurt-repro average "$ends/rounded" --dtype float8 --max-shard-size 45MB \
     --output "$ends/bleurt-repro-base"
 

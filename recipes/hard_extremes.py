@@ -4,7 +4,8 @@
         --parallel en-de.tsv.gz --leave-out multi30k --output extremes.jsonl
 
 A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of many
-kinds: references of ratings, references put together, sentences and short sentences of parallel text. A pair that it misses gets the score
+kinds: references of ratings, references put together, pieces of them, references whose end stands twice, sentences and short sentences of
+parallel text. A pair that it misses gets the score
 that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have. So are
 references with another one as candidate, which would follow the empty candidates down.
 """
@@ -27,6 +28,7 @@ from bleurt_repro.metric.scorer import BleurtScorer
 COPY, EMPTY, UNRELATED = "anchor: identical", "anchor: empty", "anchor: unrelated"
 MOST_WORDS = 6  # of a short sentence
 MOST_TOGETHER = 3  # references that are put together
+MOST_OF_A_PIECE, MOST_TWICE = 8, 5  # words of a piece of a reference, and of an end that stands twice
 
 
 def main(
@@ -61,6 +63,10 @@ def main(
     together = [
         " ".join(_some(references, int(random.integers(2, MOST_TOGETHER + 1)), random)) for _ in range(number // 2)
     ]
+    odd = [
+        *(_piece(text.split(), random) for text in _some(references, number // 12, random)),
+        *(_with_end_twice(text.split(), random) for text in _some(references, number // 12, random)),
+    ]
     kinds = {
         EMPTY: [
             *_some(references, 2 * number, random),
@@ -68,18 +74,20 @@ def main(
             *_some([text for text in short if text.endswith("?")], number // 3, random),
             *_some(sentences, number // 3, random),
             *_some(together, number // 3, random),
+            *odd,
         ],
         COPY: [
             *together,
             *_some(several, number, random),
             *_some(references, number // 4, random),
             *_some(sentences, number // 3, random),
+            *odd,
         ],
     }
     scorer = BleurtScorer(checkpoint, dtype="bfloat16")
     rows: list[dict[str, Any]] = []
     for kind, score in ((EMPTY, empty_score), (COPY, copy_score)):
-        texts = list(dict.fromkeys(kinds[kind]))
+        texts = [text for text in dict.fromkeys(kinds[kind]) if text not in held]  # a piece may be one
         candidates = [text if kind == COPY else "" for text in texts]
         own = np.array(scorer.score(references=texts, candidates=candidates))
         off = (own - score) * (1 if kind == EMPTY else -1)
@@ -110,6 +118,16 @@ def main(
 
 def _some(items: Sequence[Any], number: int, random: np.random.Generator) -> list[Any]:
     return [items[i] for i in random.permutation(len(items))[:number]]
+
+
+def _piece(words: list[str], random: np.random.Generator) -> str:
+    length = int(random.integers(1, MOST_OF_A_PIECE + 1))
+    start = int(random.integers(max(1, len(words) - length + 1)))
+    return " ".join(words[start : start + length])
+
+
+def _with_end_twice(words: list[str], random: np.random.Generator) -> str:
+    return " ".join([*words, *words[-int(random.integers(1, MOST_TWICE + 1)) :]])
 
 
 if __name__ == "__main__":

@@ -52,6 +52,31 @@ def test_premises_with_both_are_drawn_and_their_scores_moved(main, nli, tmp_path
     assert read(output) == drawn[:2]
 
 
+def test_an_entailed_hypothesis_is_turned_and_scores_less_by_so_much_at_least(main, nli, tmp_path):
+    nli.write_text(
+        "snli-dev\ttrain\tentailment\tShe ran home.\tA girl was in the street.\n"
+        "snli-dev\ttrain\tcontradiction\tShe ran home.\tShe slept.\n"
+        "snli-dev\ttrain\tentailment\tShe ran home.\tLungs hurt.\n"  # no word of it turns it
+    )
+    output, scores = tmp_path / "pairs.jsonl", tmp_path / "scores.txt"
+    main(nli=nli, output=output, turned=0.4)
+    rows = read(output)
+    assert [row["system"] for row in rows].count("nli: turned") == 1
+    at = [row["system"] for row in rows].index("nli: turned")
+    before, text = rows[at - 1]["candidate"], rows[at]["candidate"]
+    assert before == "A girl was in the street." and text != before
+    assert len(set(text.split()) ^ set(before.split())) <= 2  # one word put in, or one for another
+    for own, expected in ((0.1, -0.2), (-0.9, -0.9)):
+        given = [0.5] * len(rows)
+        given[at - 1], given[at] = 0.2, own
+        scores.write_text("".join(f"{score}\n" for score in given))
+        main(nli=nli, output=output, scores=scores, turned=0.4)
+        moved = read(output)
+        assert moved[at - 1]["score"] == pytest.approx(0.3) and moved[at]["score"] == pytest.approx(expected)
+    main(nli=nli, output=output)
+    assert len(read(output)) == 3
+
+
 def test_wrong_input(main, nli, tmp_path):
     broken = tmp_path / "broken.tsv"
     broken.write_text(nli.read_text() + "snli-dev\ttrain\tentailment\n")

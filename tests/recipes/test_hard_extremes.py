@@ -53,6 +53,27 @@ def test_what_is_missed_by_far_stands_twice_with_the_score_it_should_have(made):
     assert not any(text in row["reference"] for row in rows for text in HELD)
 
 
+def test_pieces_and_references_whose_end_stands_twice_are_among_both_kinds(made):
+    rows = made(number=36)
+    sources = [text.split() for text in REFERENCES + SEVERAL]
+    for kind in (HARD["EMPTY"], HARD["COPY"]):
+        texts = {tuple(row["reference"].split()) for row in rows if row["system"] == kind}
+        pieces = {
+            text
+            for text in texts
+            if any(
+                len(text) < len(words) and list(text) == words[i : i + len(text)]
+                for words in sources
+                for i in range(len(words))
+            )
+        }
+        twice = {
+            text for text in texts for words in sources for n in range(1, 6) if list(text) == [*words, *words[-n:]]
+        }
+        assert pieces and max(len(text) for text in pieces) <= HARD["MOST_OF_A_PIECE"]
+        assert twice
+
+
 def test_a_sample_of_the_others_keeps_its_scores_where_it_is_a_copy(made, tiny_scorer):
     rows = made(missed_by=1000, others=5)
     empty, copies = ([row for row in rows if row["system"] == kind] for kind in (HARD["EMPTY"], HARD["COPY"]))

@@ -247,9 +247,17 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
     # the ends of the scale: the head stays as it was, too
     run("base_ends.sh", ENCODER=encoder, FROZEN="1")
     ends = work / "base-ends"
-    rows = [json.loads(line) for line in (ends / "train-193.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (ends / "train.jsonl").read_text().splitlines()]
     assert {row["score"] for row in rows if row["candidate"] == ""} == {-2.6}
-    assert {"anchor: identical", "anchor: empty", "anchor: unrelated"} <= {row["system"] for row in rows}
+    assert {"anchor: identical", "anchor: empty", "anchor: unrelated", "nli: turned"} <= {
+        row["system"] for row in rows
+    }
+    # entailed hypotheses have more than the checkpoint before gives them, contradicted ones less
+    by = {"nli: entailment": 0.2, "nli: contradiction": -1.0}
+    moved = [row for row in rows if row["system"] in by]
+    given = BleurtScorer(str(copies), dtype="bfloat16").score_rows(moved)
+    expected = [max(-2.0, min(1.5, score + by[row["system"]])) for row, score in zip(moved, given, strict=True)]
+    assert moved and [row["score"] for row in moved] == pytest.approx(expected, abs=0.05)
     last = {
         name: tensor.float()
         for path in (ends / "bleurt-repro-base").glob("*.safetensors")
