@@ -1,8 +1,8 @@
 #!/bin/sh
 # A pass that makes the larger checkpoint better at the ends of the scale: copies and empty candidates that it misses get the score that
-# others of their kind have, and the rest keeps the score that it has. Alone that costs free paraphrases, so hypotheses of entailment data
-# are in it, with scores moved by their labels. The head and all but the three upper layers stay as they are. The published checkpoint is that of
-# base_copies.sh: this was tried in parts, with what the training log says.
+# others of their kind have, and the rest keeps the score that it has. That costs free paraphrases, and hypotheses of entailment data, with
+# scores moved by their labels, were to bring them back. The head and all but the three upper layers stay as they are. The published checkpoint
+# is that of base_copies.sh: what this gave is in the training log.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
