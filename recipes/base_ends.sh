@@ -30,9 +30,13 @@ validation=$WORK/wmt2018/validation.jsonl
 held="--held-out $RATINGS/held_out.jsonl --held-out $validation"
 mkdir -p "$ends"
 
-# scored NAME: the pairs of a file with the scores that the checkpoint gives them
-scored() {
+# scores NAME: those that the checkpoint gives the pairs of a file
+scores() {
     [ -f "$ends/$1.txt" ] || bleurt-repro score --pairs "$ends/$1.jsonl" --checkpoint "$START" --dtype bfloat16 --output "$ends/$1.txt"
+}
+# scored NAME: the pairs with these scores
+scored() {
+    scores "$1"
     python "$recipes/scored_pairs.py" --pairs "$ends/$1.jsonl" --scores "$ends/$1.txt" --unbounded --output "$ends/$1-scored.jsonl"
 }
 
@@ -58,13 +62,13 @@ if [ ! -f "$ends/train.jsonl" ]; then
     scored others
     python "$recipes/training_round.py" --train "$ends/outputs-scored.jsonl" --number "$(of 6500)" --near 3 --identical 0 --empty 0 \
         --contrasts "$ends/others-scored.jsonl" --seed 207 --output "$ends/round.jsonl"
-    # entailment SCORES...: the pairs, and with SCORES those that they are moved to
+    # entailment OPTIONS...: the same pairs each time, with --scores those moved by their labels
     entailment() {
         python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --pairs "$(of 7000)" --entailed 0.2 --neutral 0 --contradicted -1 \
             --turned 0.6 --seed 207 "$@"
     }
     entailment --output "$ends/entailment.jsonl"
-    scored entailment
+    scores entailment
     entailment --scores "$ends/entailment.txt" --output "$ends/moved.jsonl"
     cat "$ends/round.jsonl" "$ends/extremes.jsonl" "$ends/moved.jsonl" >"$ends/train.jsonl"
 fi
