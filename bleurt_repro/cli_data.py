@@ -250,6 +250,30 @@ def data_opposites(
 
 
 @data_app.command(
+    "paraphrases",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data paraphrases --output paraphrases.jsonl",
+        "bleurt-repro data paraphrases --input mine.tsv --output paraphrases.jsonl",
+    ),
+)
+def data_paraphrases(
+    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    input: Annotated[
+        str | None,
+        typer.Option(
+            help="CSV, TSV, JSONL or Parquet with first, second, first_turned, second_turned; default: the library's own."
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make English sentences, each with a free paraphrase and with one whose meaning is turned, from a table of them."""
+    from bleurt_repro.datasets_builders.contrasts.paraphrases import paraphrase_file
+
+    _print_counts(paraphrase_file(output, input, overwrite))
+
+
+@data_app.command(
     "near-copies",
     cls=Command,
     epilog=examples(

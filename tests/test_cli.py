@@ -213,7 +213,7 @@ GROUPS = {(): APP, **{(name,): command for name, command in APP.commands.items()
 COMMANDS = [
     "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
     "data wmt", "data relative-ranks", "data webnlg", "data ratings", "data anchors", "data contrasts", "data roles",
-    "data opposites", "data near-copies", "data synthetic", "data denoise", "data pseudo-labels",
+    "data opposites", "data paraphrases", "data near-copies", "data synthetic", "data denoise", "data pseudo-labels",
     "publish model", "publish dataset", "publish space",
 ]  # fmt: skip
 
@@ -405,12 +405,15 @@ def made_data(files, tiny_scorer):
         "contrasts": ["--parallel", "en-fr.tsv", "--pairs", "20"],
         "roles": ["--pairs", "10"],
         "opposites": ["--pairs", "10"],
+        "paraphrases": [],
         "near-copies": ["--ratings", "ratings.jsonl", "--pairs", "10"],
         "denoise": ["--ratings", "ratings.jsonl", "--checkpoint", tiny_scorer, "--scores", "judge=judge.txt"],
     }
 
 
-@pytest.mark.parametrize("command", ["anchors", "contrasts", "roles", "opposites", "near-copies", "denoise"])
+@pytest.mark.parametrize(
+    "command", ["anchors", "contrasts", "roles", "opposites", "paraphrases", "near-copies", "denoise"]
+)
 def test_data_commands_write_over_their_own_files_alone(run, files, made_data, command):
     words = ("data", command, *made_data[command], "--output", "out.jsonl")
     (files / "out.jsonl").write_text(json.dumps(RATING) + "\n")

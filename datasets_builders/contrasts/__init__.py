@@ -2,7 +2,7 @@
 
 People's ratings seldom show a metric a fluent sentence with one wrong word beside a good one that shares few words with
 the reference. Synthetic contrast data does: a sentence and another of the same meaning, against a near copy of the sentence
-that means something else. Five makers, each a command of `bleurt-repro data`:
+that means something else. Six makers, each a command of `bleurt-repro data`:
 
 | file | command | makes |
 |---|---|---|
@@ -10,11 +10,12 @@ that means something else. Five makers, each a command of `bleurt-repro data`:
 | `parallel_contrasts` | `data contrasts` | paraphrases from parallel text, against altered near copies |
 | `templates` | `data roles` | template sentences whose two participants are exchanged |
 | `templates` | `data opposites` | template sentences turned into their opposites |
+| `paraphrases` | `data paraphrases` | sentences in two wordings, each with the other as it is and turned |
 | `near_copies` | `data near-copies` | sentences with one thing changed, most of another meaning |
 
 `alterations` holds the rules that change one thing in a sentence. What the makers share stands here: a row is a dict with
 the columns of ratings (reference, candidate, score) and, as "system", what kind of pair it is; the same seed makes the same
-rows. Scores of `parallel_contrasts`, `templates` and `near_copies` are in standard deviations of ratings: add their files to
+rows. Scores of `parallel_contrasts`, `templates`, `paraphrases` and `near_copies` are in standard deviations of ratings: add their files to
 standardised ratings. Anchors take quantiles of the ratings that they join, so they fit any scale.
 """
 

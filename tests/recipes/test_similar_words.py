@@ -99,6 +99,22 @@ def test_scores_above_those_of_the_file_come_down_halfway(tmp_path):
     assert [row["score"] for row in read(output)] == pytest.approx([-0.2, -1.0])
 
 
+def test_turned_contrasts_stand_below_the_kept_ones_before_them(tmp_path):
+    pairs, scores, output = tmp_path / "pairs.jsonl", tmp_path / "scores.txt", tmp_path / "scored.jsonl"
+    rows = [
+        {"reference": "R", "candidate": f"{kind} {i}", "score": 0.8, "system": f"contrast: paraphrase {kind}"}
+        for i in range(2)
+        for kind in ("kept", "turned")
+    ]
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores.write_text("0.5\n0.25\n0.5\n-1.5\n")
+    SCORED["main"](pairs=pairs, scores=scores, output=output, apart=0.75, raised=0.25)
+    assert [row["score"] for row in read(output)] == [0.75, -0.25, 0.75, -1.5]
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows[::-1]))
+    with pytest.raises(typer.BadParameter, match="in turns"):
+        SCORED["main"](pairs=pairs, scores=scores, output=output, apart=0.75)
+
+
 def test_too_few_texts_are_refused_with_what_to_do(encoder, tmp_path):
     ratings, sentences = tmp_path / "ratings.jsonl", tmp_path / "sentences.txt"
     ratings.write_text(json.dumps({"reference": "a b c d e f", "candidate": "x", "score": 0}) + "\n")
