@@ -37,9 +37,9 @@ from bleurt_repro.datasets_builders.contrasts.alterations import (
     swap_roles,
 )
 from bleurt_repro.metric.statistics import share_with_interval
-from bleurt_repro.training.experiments.baselines import shown_name
+from bleurt_repro.training.experiments.baselines import judged_metrics
 from bleurt_repro.training.experiments.minimal_pairs import score_function
-from bleurt_repro.training.experiments.options import CACHE_HELP, command, read_options, shorten
+from bleurt_repro.training.experiments.options import CACHE_HELP, command, read_options
 from bleurt_repro.training.experiments.report import draw_frame, write_report
 from bleurt_repro.training.results import Result, fingerprint
 
@@ -129,17 +129,16 @@ def run_adversarial(options: AdversarialOptions, scorer_options: Mapping[str, An
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file has too few references, or a metric cannot be opened.
+        ValueError: if the file has too few references, two metrics have one name, or one cannot be opened.
     """
+    metrics = judged_metrics(options.checkpoint, options.baselines)
     segments = read_segments(options.references)
     made = make_candidates(segments, options)
-    metrics = [("checkpoint", name) for name in options.checkpoint] + [("baseline", n) for n in options.baselines]
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
-    for kind, name in metrics:
+    for kind, name, shown in metrics:
         score = score_function(kind, name, {**(scorer_options or {}), "cache": options.cache})
         scored = score(made.references, made.candidates)
-        shown = shown_name(name) if kind == "baseline" else shorten(name)
         share = None
         if kind == "baseline":
             share = options.margin / (rows[0]["copy"] - rows[0]["output"] if options.checkpoint else DISTANCE)

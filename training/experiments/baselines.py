@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bleurt_repro.training.experiments.options import check_different, shorten
+
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU, CHRF, TER
 
@@ -340,3 +342,15 @@ def shown_name(name: str) -> str:
     key, has_layer, layer = asked.partition("@")
     shown = f"{Path(encoder).name}, layer {layer}" if has_layer else Path(encoder).name
     return f"{key} ({shown})" if encoder else name
+
+
+def judged_metrics(checkpoints: Sequence[str], baselines: Sequence[str]) -> list[tuple[str, str, str]]:
+    """List the metrics that an experiment judges: "checkpoint" or "baseline", the name given, the name in tables.
+
+    Raises:
+        ValueError: if two have one name in tables.
+    """
+    metrics = [("checkpoint", name, shorten(name)) for name in checkpoints]
+    metrics += [("baseline", name, shown_name(name)) for name in baselines]
+    check_different([shown for _, _, shown in metrics])
+    return metrics

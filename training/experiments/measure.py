@@ -41,7 +41,7 @@ from bleurt_repro.metric.statistics import (
     williams_test,
 )
 from bleurt_repro.training.experiments.metric_rows import Row, Texts
-from bleurt_repro.training.experiments.options import MetricOptions
+from bleurt_repro.training.experiments.options import MetricOptions, check_different
 
 if TYPE_CHECKING:
     import pandas
@@ -484,9 +484,7 @@ def judge(rows: Sequence[Row], samples: Sequence[Sample], metrics: MetricOptions
     Raises:
         ValueError: if two rows have one name, or ratings of a group do not vary.
     """
-    names = [row.name for row in rows]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"two rows are called {twice[0]}: give each checkpoint and file a name of its own")
+    check_different([row.name for row in rows])
     measures = list(dict.fromkeys(sample.measure for sample in samples))
     figures = _measure_all(rows, samples, measures, metrics)
     comparisons = compare_rows(rows, samples, figures, measures, metrics)

@@ -128,6 +128,12 @@ def shorten(value: Any) -> str:
     return Path(text).absolute().name if Path(text).exists() else text
 
 
+def check_different(names: Sequence[str]) -> None:
+    """Raise ValueError if two rows of a table have one name."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"two rows are called {twice[0]}: give each checkpoint and file a name of its own")
+
+
 class Cells:
     """A folder of cells: a cell is one metric's scores of one data set, or one trained model and its scores.
 

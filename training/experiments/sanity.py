@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bleurt_repro.metric.statistics import CONFIDENCE, share_with_interval
-from bleurt_repro.training.experiments.baselines import Score, find_baseline, shown_name
+from bleurt_repro.training.experiments.baselines import Score, find_baseline, judged_metrics
 from bleurt_repro.training.experiments.minimal_pairs import (
     COLUMNS,
     OVERALL,
@@ -33,7 +33,7 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     read_minimal_pairs,
     score_function,
 )
-from bleurt_repro.training.experiments.options import CACHE_HELP, command, read_options, shorten
+from bleurt_repro.training.experiments.options import CACHE_HELP, command, read_options
 from bleurt_repro.training.experiments.report import MARKERS, add_legend, draw_frame, write_report
 from bleurt_repro.training.results import COLOURS, Result
 
@@ -100,21 +100,21 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if nothing is to be judged, a baseline is unknown, or a file is malformed.
+        ValueError: if nothing is to be judged, two metrics have one name, a baseline is unknown, or a file is malformed.
     """
     if not options.checkpoint and not options.baselines:
         raise ValueError("nothing to judge: name at least one checkpoint or baseline")
     for name in options.baselines:
         find_baseline(name)
+    metrics = judged_metrics(options.checkpoint, options.baselines)
     files = {Path(options.pairs).stem: Path(options.pairs)} if options.pairs else TABLES
     tables = {name: read_minimal_pairs(path) for name, path in files.items()}
     extremes = None
     if options.references:
         extremes = make_extremes(read_references(options.references), options.most_references, options.seed)
-    metrics = [("checkpoint", name) for name in options.checkpoint] + [("baseline", n) for n in options.baselines]
     rows, failures = [], []
-    for kind, name in metrics:
-        row, judged = _judge(kind, name, tables, extremes, {**(scorer_options or {}), "cache": options.cache})
+    for kind, name, shown in metrics:
+        row, judged = _judge(kind, name, shown, tables, extremes, {**(scorer_options or {}), "cache": options.cache})
         rows.append(row)
         failures += [{"metric": row["name"], **pair} for pair in judged if not pair["right"]]
     result = Result(
@@ -138,12 +138,12 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
 def _judge(
     kind: str,
     name: str,
+    shown: str,
     tables: dict[str, list[MinimalPair]],
     extremes: Extremes | None,
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     score = score_function(kind, name, options)
-    shown = shown_name(name) if kind == "baseline" else shorten(name)
     row: dict[str, Any] = {"name": shown, "kind": kind, "signature": "", "tables": {}}
     all_judged = []
     for table, pairs in tables.items():

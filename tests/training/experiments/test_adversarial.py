@@ -148,6 +148,11 @@ def test_what_cannot_be_judged_is_refused(tmp_path):
         AdversarialOptions("r.jsonl", "out")
     with pytest.raises(ValueError, match="random_words must be at least 1, found 0"):
         AdversarialOptions("r.jsonl", "out", baselines=["chrf++"], random_words=0)
+    for name in ("a", "b"):
+        (tmp_path / name / "scorer").mkdir(parents=True)
+    two = [str(tmp_path / name / "scorer") for name in ("a", "b")]
+    with pytest.raises(ValueError, match="two rows are called scorer: give each"):
+        run_adversarial(AdversarialOptions("r.jsonl", "out", two))
     path = tmp_path / "one.csv"
     path.write_text("reference,candidate,score\na,b,1\n")
     with pytest.raises(ValueError, match="at least two references with candidates, found 1"):

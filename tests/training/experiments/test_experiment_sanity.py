@@ -171,6 +171,7 @@ def test_a_checkpoint_that_reads_sources_is_refused(tmp_path, tiny_source_scorer
         ({}, "name at least one checkpoint or baseline"),
         ({"baselines": ["bleurgh"]}, "unknown baselines bleurgh: known are sentbleu"),
         ({"baselines": ["chrf++"], "most_references": 0}, "at least 1, found 0"),
+        ({"baselines": ["chrf++", "chrf++"]}, r"two rows are called chrf\+\+: give each"),
     ],
 )
 def test_what_cannot_be_judged(tmp_path, options, message):
