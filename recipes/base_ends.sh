@@ -1,14 +1,15 @@
 #!/bin/sh
-# A pass that makes the larger checkpoint better at the ends of the scale: copies and empty candidates that it misses get the score that
-# others of their kind have, and the rest keeps the score that it has. That costs free paraphrases, and hypotheses of entailment data, with
-# scores moved by their labels, were to bring them back. The head and all but the three upper layers stay as they are. The published checkpoint
-# is that of base_copies.sh: what this gave is in the training log.
+# Last passes, which make the larger checkpoint better at the ends of the scale and at free paraphrases. Copies and empty candidates that it
+# misses get the score that others of their kind have, and the rest keeps the score that it has. Two shorter passes add hypotheses of entailment
+# data whose scores are moved by their labels. In the last one, free paraphrases get more, and the same with their meaning turned less. The head
+# and all but the three upper layers stay as they are.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
 # DATA and WORK are those of base.sh, which made the ratings in WORK/base, and of base_copies.sh, which made the checkpoint before; DATA also has
-# the entailment pairs. Looking for what it misses takes 20 minutes on one core, each run half an hour. Stop it whenever you like and start it
-# again.
+# the entailment pairs. Stop it whenever you like and start it again.
+#
+# The first pass is for a GPU: 87 seconds a run on an H200, hours on a CPU.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -34,58 +35,107 @@ mkdir -p "$ends"
 scores() {
     [ -f "$ends/$1.txt" ] || bleurt-repro score --pairs "$ends/$1.jsonl" --checkpoint "$START" --dtype bfloat16 --output "$ends/$1.txt"
 }
-# scored NAME: the pairs with these scores
+# scored NAME OPTIONS...: the pairs with these scores
 scored() {
-    scores "$1"
-    python "$recipes/scored_pairs.py" --pairs "$ends/$1.jsonl" --scores "$ends/$1.txt" --unbounded --output "$ends/$1-scored.jsonl"
+    name=$1
+    shift
+    scores "$name"
+    python "$recipes/scored_pairs.py" --pairs "$ends/$name.jsonl" --scores "$ends/$name.txt" --unbounded "$@" --output "$ends/$name-scored.jsonl"
+}
+# extremes CHECKPOINT NUMBER OTHERS SEED FILE: the ends of the scale, what the checkpoint misses there and a sample of the rest
+extremes() {
+    # shellcheck disable=SC2086  # the words of $held are options
+    [ -f "$5" ] || python "$recipes/hard_extremes.py" --checkpoint "$1" --ratings "$RATINGS/ratings.jsonl" $held \
+        --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
+        --number "$(of "$2")" --others "$(of "$3")" --seed "$4" --output "$5"
+}
+# learn MODEL TRAIN RATE SEED: a pass of the upper layers
+learn() {
+    [ -f "$ends/run-$4/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --num-train-epochs 1 --learning-rate "$3" \
+        --no-standardize --global-batch-size 64 --dropout 0 --frozen-layers "$FROZEN" --frozen-head --max-length 256 --eval-strategy no \
+        --save-strategy steps --save-steps 150 --load-best-model-at-end False --model "$1" --seed "$4" --train-file "$2" \
+        --validation-file "$validation" --output-dir "$ends/run-$4" --resume
 }
 
-# 1. The ends of the scale: what it misses there, and a sample of the rest
-# shellcheck disable=SC2086  # the words of $held are options
-[ -f "$ends/extremes.jsonl" ] || python "$recipes/hard_extremes.py" --checkpoint "$START" --ratings "$RATINGS/ratings.jsonl" $held \
-    --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k --number "$(of 6000)" --others "$(of 800)" \
-    --output "$ends/extremes.jsonl"
-
-# 2. Pairs with the scores that they have: outputs whose references are not held out and rated pairs, among them those that are nearly their
-#    reference, for these rise where copies do; near copies, templates, contrasts. Entailment pairs whose scores are moved by their labels
+# 1. What it misses, and pairs with the scores that they have: outputs whose references are not held out and rated pairs, among them all that
+#    are nearly their reference, for these rise where copies do; near copies, templates, contrasts, entailment pairs
+extremes "$START" 40000 3000 0 "$ends/extremes.jsonl"
 if [ ! -f "$ends/train.jsonl" ]; then
     # shellcheck disable=SC2086
     python "$recipes/pairs_to_label.py" --outputs "$WORK/wmt2018/test.jsonl" $held --rated "$RATINGS/ratings.jsonl" \
-        --most-outputs "$(of 16000)" --per-reference 2 --most "$(of 20000)" --seed 207 --output "$ends/outputs.jsonl"
+        --most-outputs "$(of 40000)" --per-reference 2 --most "$(of 52000)" --seed 201 --output "$ends/outputs.jsonl"
     scored outputs
     bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$RATINGS/ratings.jsonl" --turned -0.6 \
-        --pairs "$(of 400)" --seed 207 --output "$ends/near.jsonl"
+        --pairs "$(of 6000)" --seed 201 --output "$ends/near.jsonl"
     bleurt-repro data contrasts --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
-        --reordered 0.4 --mirrored 0.25 --ratings "$RATINGS/ratings.jsonl" --pairs "$(of 300)" --seed 207 --output "$ends/contrasts.jsonl"
-    for kind in roles opposites; do bleurt-repro data $kind --pairs "$(of 100)" --seed 207 --output "$ends/$kind.jsonl"; done
-    cat "$ends/near.jsonl" "$ends/contrasts.jsonl" "$ends/roles.jsonl" "$ends/opposites.jsonl" >"$ends/others.jsonl"
+        --reordered 0.4 --mirrored 0.25 --ratings "$RATINGS/ratings.jsonl" --pairs "$(of 4000)" --seed 201 --output "$ends/contrasts.jsonl"
+    for kind in roles opposites; do bleurt-repro data $kind --pairs "$(of 2000)" --seed 201 --output "$ends/$kind.jsonl"; done
+    python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --pairs "$(of 6000)" --seed 201 --output "$ends/entailment.jsonl"
+    cat "$ends/near.jsonl" "$ends/contrasts.jsonl" "$ends/roles.jsonl" "$ends/opposites.jsonl" "$ends/entailment.jsonl" >"$ends/others.jsonl"
     scored others
-    python "$recipes/training_round.py" --train "$ends/outputs-scored.jsonl" --number "$(of 6500)" --near 3 --identical 0 --empty 0 \
-        --contrasts "$ends/others-scored.jsonl" --seed 207 --output "$ends/round.jsonl"
-    # entailment OPTIONS...: the same pairs each time, with --scores those moved by their labels
-    entailment() {
-        python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --pairs "$(of 7000)" --entailed 0.2 --neutral 0 --contradicted -1 \
-            --turned 0.6 --seed 207 "$@"
-    }
-    entailment --output "$ends/entailment.jsonl"
-    scores entailment
-    entailment --scores "$ends/entailment.txt" --output "$ends/moved.jsonl"
-    cat "$ends/round.jsonl" "$ends/extremes.jsonl" "$ends/moved.jsonl" >"$ends/train.jsonl"
+    python "$recipes/training_round.py" --train "$ends/outputs-scored.jsonl" --number "$(of 52000)" --identical 0 --empty 0 \
+        --contrasts "$ends/others-scored.jsonl" --seed 201 --output "$ends/round.jsonl"
+    cat "$ends/round.jsonl" "$ends/extremes.jsonl" >"$ends/train.jsonl"
 fi
 
-# 3. A pass over them, twice
-for seed in 207 208; do
-    [ -f "$ends/run-$seed/results.json" ] || bleurt-repro finetune --config "$FINETUNE" --num-train-epochs 1 --learning-rate 4e-5 \
-        --no-standardize --global-batch-size 64 --dropout 0 --frozen-layers "$FROZEN" --frozen-head --max-length 256 --eval-strategy no \
-        --save-strategy steps --save-steps 60 --load-best-model-at-end False --model "$START" --seed "$seed" \
-        --train-file "$ends/train.jsonl" --validation-file "$validation" --output-dir "$ends/run-$seed" --resume
-done
+# 2. A pass over them
+for seed in 201 202; do learn "$START" "$ends/train.jsonl" 4e-5 "$seed"; done
+[ -d "$ends/between" ] || bleurt-repro average "$ends/run-201" "$ends/run-202" --output "$ends/between"
 
-# 4. The mean of their weights, and float8, as in base_copies.sh: what stayed as it was is in float8 already
-[ -d "$ends/mean" ] || bleurt-repro average "$ends/run-207" "$ends/run-208" --output "$ends/mean"
-[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/mean" --pairs "$ends/train.jsonl" --output "$ends/rounded"
+# again SEED BEFORE RATE: two runs from a checkpoint over train-SEED.jsonl, and the mean of their weights
+again() {
+    for run in "$1" $(($1 + 1)); do learn "$2" "$ends/train-$1.jsonl" "$3" "$run"; done
+    [ -d "$ends/mean-$1" ] || bleurt-repro average "$ends/run-$1" "$ends/run-$(($1 + 1))" --output "$ends/mean-$1"
+}
+# sample SEED BEFORE OPTIONS...: of the pairs above, and the extremes that a checkpoint still misses
+sample() {
+    seed=$1
+    extremes "$2" 4000 300 "$seed" "$ends/extremes-$seed.jsonl"
+    shift 2
+    python "$recipes/training_round.py" --train "$ends/train.jsonl" --number "$(of 6400)" --identical 0 --empty 0 --seed "$seed" "$@" \
+        --output "$ends/round-$seed.jsonl"
+}
+
+# 3. Two shorter ones over a sample of them, what is still missed, and entailment pairs: in the first moved by their labels, in the second
+#    turned by one word, too
+entailed() {  # SEED BEFORE OPTIONS...
+    seed=$1
+    before=$2
+    shift 2
+    if [ ! -f "$ends/train-$seed.jsonl" ]; then
+        sample "$seed" "$before"
+        python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --seed "$seed" "$@" --output "$ends/nli-$seed.jsonl"
+        scores "nli-$seed"
+        python "$recipes/entailment_pairs.py" --nli "$DATA/nli.tsv.gz" --seed "$seed" "$@" --scores "$ends/nli-$seed.txt" \
+            --output "$ends/moved-$seed.jsonl"
+        cat "$ends/round-$seed.jsonl" "$ends/extremes-$seed.jsonl" "$ends/moved-$seed.jsonl" >"$ends/train-$seed.jsonl"
+    fi
+    again "$seed" "$before" 3e-5
+}
+entailed 203 "$ends/between" --pairs "$(of 5000)" --entailed 0.1 --neutral 0 --contradicted -0.5
+entailed 205 "$ends/mean-203" --pairs "$(of 3000)" --entailed 0.1 --neutral 0 --contradicted -0.5 --turned 0.4
+
+# 4. One over free paraphrases; the last 400 rows of their table are left out, so that they tell what was learned
+table=$recipes/../datasets_builders/contrasts/paraphrases.tsv
+if [ ! -f "$ends/train-209.jsonl" ]; then
+    head -n "$((1 + $(of 3589)))" "$table" >"$ends/table.tsv"
+    bleurt-repro data paraphrases --input "$ends/table.tsv" --output "$ends/paraphrases.jsonl"
+    scored paraphrases --apart 0.7 --raised 0.2
+    sample 209 "$ends/mean-205" --contrasts "$ends/paraphrases-scored.jsonl" --identical-contrasts "$(of 1000)"
+    cat "$ends/round-209.jsonl" "$ends/extremes-209.jsonl" >"$ends/train-209.jsonl"
+fi
+again 209 "$ends/mean-205" 4e-5
+
+# 5. Float8, as in base_copies.sh: what stayed as it was is in float8 already
+[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/mean-209" --pairs "$ends/train-209.jsonl" --output "$ends/rounded"
 [ -d "$ends/bleurt-repro-base" ] || bleurt-repro average "$ends/rounded" --dtype float8 --max-shard-size 45MB \
     --output "$ends/bleurt-repro-base"
 
-# 5. Calibration and figures
+# 6. Calibration and figures
 sh "$recipes/measure.sh" "$ends/bleurt-repro-base" "$ends" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"
+
+# 7. Which of two paraphrases, one of them turned, is right, in the rows that were left out
+tail -n "$(of 400)" "$table" | awk -F '\t' -v OFS='\t' 'BEGIN { print "type", "reference", "better", "worse" } {
+    print "paraphrase", $1, $2, $4; print "paraphrase", $2, $1, $3; print "paraphrase", $3, $4, $2; print "paraphrase", $4, $3, $1 }' >"$ends/left_out.tsv"
+bleurt-repro experiment sanity --pairs "$ends/left_out.tsv" --checkpoint "$ends/mean-205" "$ends/bleurt-repro-base" --cache "$ends/cache" \
+    --baselines chrf++ "bertscore@$LAYER:$ENCODER" --output "$ends/left-out"

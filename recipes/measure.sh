@@ -4,7 +4,7 @@
 #
 #   DATA=folder sh measure.sh CHECKPOINT OUT HELD_OUT VALIDATION BASELINE...
 #
-# DATA has WebNLG's ratings in webnlg/. base.sh, base_copies.sh, mini_again.sh, mini_copies.sh and mini_last.sh end with this script.
+# DATA has WebNLG's ratings in webnlg/. base.sh, base_copies.sh, base_ends.sh, mini_again.sh, mini_copies.sh and mini_last.sh end with this script.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -247,17 +248,25 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
     # the ends of the scale: the head stays as it was, too
     run("base_ends.sh", ENCODER=encoder, FROZEN="1")
     ends = work / "base-ends"
-    rows = [json.loads(line) for line in (ends / "train.jsonl").read_text().splitlines()]
-    assert {row["score"] for row in rows if row["candidate"] == ""} == {-2.6}
-    assert {"anchor: identical", "anchor: empty", "anchor: unrelated", "nli: turned"} <= {
-        row["system"] for row in rows
-    }
-    # entailed hypotheses have more than the checkpoint before gives them, contradicted ones less
-    by = {"nli: entailment": 0.2, "nli: contradiction": -1.0}
-    moved = [row for row in rows if row["system"] in by]
-    given = BleurtScorer(str(copies), dtype="bfloat16").score_rows(moved)
-    expected = [max(-2.0, min(1.5, score + by[row["system"]])) for row, score in zip(moved, given, strict=True)]
-    assert moved and [row["score"] for row in moved] == pytest.approx(expected, abs=0.05)
+    first, moved, paraphrased = (
+        [json.loads(line) for line in (ends / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("train", "train-205", "train-209")
+    )
+    assert {row["score"] for row in first if row["candidate"] == ""} == {-2.6}
+    assert {"anchor: identical", "anchor: empty", "anchor: unrelated"} <= {row["system"] for row in first}
+    assert "nli: turned" in {row["system"] for row in moved}
+    # entailed hypotheses and paraphrases have more than the checkpoint before gives them, contradicted ones less
+    by = {"nli: entailment": 0.1, "nli: contradiction": -0.5, "contrast: paraphrase kept": 0.2}
+    raised = [row for row in moved + paraphrased if row["system"] in by]
+    assert {row["system"] for row in raised} == {*by}
+    given = BleurtScorer(str(copies), dtype="bfloat16").score_rows(raised)
+    expected = [score + by[row["system"]] for row, score in zip(raised, given, strict=True)]
+    assert [row["score"] for row in raised] == pytest.approx(np.clip(expected, -2.0, 1.5), abs=0.05)
+    kept, turned = (
+        {row["reference"]: row["score"] for row in paraphrased if row["system"] == f"contrast: paraphrase {kind}"}
+        for kind in ("kept", "turned")
+    )
+    assert all(turned[text] <= kept[text] - 0.2 - 0.7 + 0.001 for text in kept)
     last = {
         name: tensor.float()
         for path in (ends / "bleurt-repro-base").glob("*.safetensors")
