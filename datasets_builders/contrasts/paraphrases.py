@@ -50,13 +50,14 @@ def make_paraphrase_pairs(table: str | Path = TABLE) -> list[Contrast]:
         first, second, first_turned, second_turned = texts = [str(record[name]) for name in COLUMNS]
         if len(set(texts)) < len(COLUMNS):
             raise ValueError(f"{table}, {place}: expected four different texts, found the same one twice")
-        for kept, turned in (
-            ((first, second), (first_turned, second_turned)),
-            ((first_turned, second_turned), (first, second)),
+        for reference, same, other in (
+            (first, second, second_turned),
+            (second, first, first_turned),
+            (first_turned, second_turned, second),
+            (second_turned, first_turned, first),
         ):
-            for reference, same, other in ((kept[0], kept[1], turned[1]), (kept[1], kept[0], turned[0])):
-                made.append(contrast(reference, same, SAME, "paraphrase kept"))
-                made.append(contrast(reference, other, SAME - CHANGED, "paraphrase turned"))
+            made.append(contrast(reference, same, SAME, "paraphrase kept"))
+            made.append(contrast(reference, other, SAME - CHANGED, "paraphrase turned"))
     if not made:
         raise ValueError(f"{table} has no rows: expected at least one with {', '.join(COLUMNS)}")
     return made
