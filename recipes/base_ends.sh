@@ -2,7 +2,8 @@
 # Last passes, which make the larger checkpoint better at the ends of the scale and at free paraphrases. Copies and empty candidates that it
 # misses get the score that others of their kind have, and the rest keeps the score that it has. Two shorter passes add hypotheses of entailment
 # data whose scores are moved by their labels. In the last one, free paraphrases get more, and the same with their meaning turned less. The head
-# and all but the three upper layers stay as they are. The published checkpoint is that of base_copies.sh: what this gave is in the training log.
+# and all but the three upper layers stay as they are. The published checkpoint is that of base_copies.sh. What these
+# passes gave is in the training log; the runs there drew their pairs a little otherwise, and their first pass was rounded before the second.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
