@@ -1,16 +1,17 @@
 #!/bin/sh
 # Last passes, which make the larger checkpoint better at the ends of the scale and at free paraphrases. Copies and empty candidates that it
 # misses get the score that others of their kind have, and the rest keeps the score that it has. Two shorter passes add hypotheses of entailment
-# data whose scores are moved by their labels. In the last one, free paraphrases get more, and the same with their meaning turned less. The head
-# and all but the three upper layers stay as they are. The published checkpoint is that of base_copies.sh. What these
-# passes gave is in the training log; the runs there drew their pairs a little otherwise, and their first pass was rounded before the second.
+# data whose scores are moved by their labels. In the fourth, free paraphrases get more, and the same with their meaning turned less. The fifth
+# has more outputs to keep in mind, the sixth corrects. The head stays as it is, and so do all but the three upper layers, in the fifth all but six.
+# The published checkpoint is that of base_copies.sh. What these passes gave is in the training log; the runs there drew their pairs a little
+# otherwise, and their first pass was rounded before the second.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
 # DATA and WORK are those of base.sh, which made the ratings in WORK/base, and of base_copies.sh, which made the checkpoint before; DATA also has
 # the entailment pairs. Stop it whenever you like and start it again.
 #
-# The first pass is for a GPU: 87 seconds a run on an H200, hours on a CPU.
+# The first pass is for a GPU: 87 seconds a run on an H200, hours on a CPU. The others take 8 to 62 minutes a run on one core.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -19,6 +20,7 @@ START=${START:-$WORK/base-copies/bleurt-repro-base}  # what learns
 ENCODER=${ENCODER:-sentence-transformers/all-mpnet-base-v2}  # for the figures' BERTscore
 LAYER=${LAYER:-9}                             # of the encoder, which BERTscore compares
 FROZEN=${FROZEN:-9}                           # lowest layers that stay as they are
+DEEPER=${DEEPER:-6}                           # in the fifth pass
 RATINGS=${RATINGS:-$WORK/base}                # folder with ratings.jsonl and held_out.jsonl
 FINETUNE=${FINETUNE:-finetune_mini}
 DIVISOR=${DIVISOR:-1}                         # of all numbers of pairs and bootstrap samples, as in mini.sh
@@ -43,12 +45,14 @@ scored() {
     scores "$name"
     python "$recipes/scored_pairs.py" --pairs "$ends/$name.jsonl" --scores "$ends/$name.txt" --unbounded "$@" --output "$ends/$name-scored.jsonl"
 }
-# extremes CHECKPOINT NUMBER OTHERS SEED FILE: the ends of the scale, what the checkpoint misses there and a sample of the rest
+# extremes CHECKPOINT NUMBER OTHERS SEED FILE OPTIONS...: the ends of the scale, what the checkpoint misses there and a sample of the rest
 extremes() {
+    checkpoint=$1 number=$2 others=$3 seed=$4 file=$5
+    shift 5
     # shellcheck disable=SC2086  # the words of $held are options
-    [ -f "$5" ] || python "$recipes/hard_extremes.py" --checkpoint "$1" --ratings "$RATINGS/ratings.jsonl" $held \
+    [ -f "$file" ] || python "$recipes/hard_extremes.py" --checkpoint "$checkpoint" --ratings "$RATINGS/ratings.jsonl" $held \
         --parallel "$DATA/en-de.tsv.gz" --parallel "$DATA/en-fr.tsv.gz" --leave-out multi30k \
-        --number "$(of "$2")" --others "$(of "$3")" --seed "$4" --output "$5"
+        --number "$(of "$number")" --others "$(of "$others")" --seed "$seed" --output "$file" "$@"
 }
 # learn MODEL TRAIN RATE SEED: a pass of the upper layers
 learn() {
@@ -127,15 +131,36 @@ if [ ! -f "$ends/train-209.jsonl" ]; then
 fi
 again 209 "$ends/mean-205" 4e-5
 
-# 5. Float8, as in base_copies.sh: what stayed as it was is in float8 already
-[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/mean-209" --pairs "$ends/train-209.jsonl" --output "$ends/rounded"
+# 5. One of more layers over outputs with the scores that they had at first, one direction of each paraphrase, and the extremes once more
+if [ ! -f "$ends/train-213.jsonl" ]; then
+    awk '(int((NR - 1) / 8) % 2) == ((NR - 1) % 4 > 1)' "$ends/paraphrases-scored.jsonl" >"$ends/one_way.jsonl"
+    python "$recipes/training_round.py" --train "$ends/train.jsonl" --number "$(of 19000)" --identical 0 --empty 0 --seed 213 \
+        --contrasts "$ends/one_way.jsonl" --identical-contrasts "$(of 1000)" --output "$ends/round-213.jsonl"
+    cat "$ends/round-213.jsonl" "$ends/extremes-209.jsonl" >"$ends/train-213.jsonl"
+fi
+upper=$FROZEN
+FROZEN=$DEEPER
+again 213 "$ends/mean-209" 3e-5
+FROZEN=$upper
+
+# 6. A short one over empty candidates of texts that are hardly sentences, and a sample of what came before
+if [ ! -f "$ends/train-215.jsonl" ]; then
+    extremes "$ends/mean-213" 6000 600 215 "$ends/extremes-215.jsonl" --outputs "$WORK/wmt2018/test.jsonl" --missed-by 0.2
+    python "$recipes/training_round.py" --train "$ends/train-213.jsonl" --number "$(of 5000)" --identical 0 --empty 0 --seed 215 \
+        --output "$ends/round-215.jsonl"
+    cat "$ends/round-215.jsonl" "$ends/extremes-215.jsonl" >"$ends/train-215.jsonl"
+fi
+again 215 "$ends/mean-213" 3e-5
+
+# 7. Float8, as in base_copies.sh: what stayed as it was is in float8 already
+[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/mean-215" --pairs "$ends/train-213.jsonl" --output "$ends/rounded"
 [ -d "$ends/bleurt-repro-base" ] || bleurt-repro average "$ends/rounded" --dtype float8 --max-shard-size 45MB \
     --output "$ends/bleurt-repro-base"
 
-# 6. Calibration and figures
+# 8. Calibration and figures
 sh "$recipes/measure.sh" "$ends/bleurt-repro-base" "$ends" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"
 
-# 7. Which of two paraphrases, one of them turned, is right, in the rows that were left out
+# 9. Which of two paraphrases, one of them turned, is right, in the rows that were left out
 tail -n "$(of 400)" "$table" | awk -F '\t' -v OFS='\t' 'BEGIN { print "type", "reference", "better", "worse" } {
     print "paraphrase", $1, $2, $4; print "paraphrase", $2, $1, $3; print "paraphrase", $3, $4, $2; print "paraphrase", $4, $3, $1 }' >"$ends/left_out.tsv"
 bleurt-repro experiment sanity --pairs "$ends/left_out.tsv" --checkpoint "$ends/mean-205" "$ends/bleurt-repro-base" --cache "$ends/cache" \

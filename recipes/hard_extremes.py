@@ -5,7 +5,7 @@
 
 A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of many
 kinds: references of ratings, references put together, pieces of them, references whose end stands twice, sentences and short sentences of
-parallel text. A pair that it misses gets the score
+parallel text. With --outputs, empty candidates get systems' outputs as references, too, and texts that are cut off: some are hardly sentences. A pair that it misses gets the score
 that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have. So are
 references with another one as candidate, which would follow the empty candidates down.
 """
@@ -44,6 +44,9 @@ def main(
     leave_out: Annotated[
         list[str] | None, typer.Option(help="Beginnings of the names of sources that are left out; repeatable.")
     ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(help="Ratings or outputs; candidates of references not held out are texts, too.")
+    ] = None,
     number: Annotated[int, typer.Option(help="Texts of each kind, at most.")] = 6_000,
     empty_score: Annotated[float, typer.Option(help="Of an empty candidate.")] = -2.6,
     copy_score: Annotated[float, typer.Option(help="Of a copy.")] = 1.9,
@@ -75,6 +78,7 @@ def main(
             *_some(sentences, number // 3, random),
             *_some(together, number // 3, random),
             *odd,
+            *(_unusual(references, _outputs(outputs, held), number, random) if outputs else ()),
         ],
         COPY: [
             *together,
@@ -118,6 +122,32 @@ def main(
 
 def _some(items: Sequence[Any], number: int, random: np.random.Generator) -> list[Any]:
     return [items[i] for i in random.permutation(len(items))[:number]]
+
+
+def _outputs(path: Path, held: set[str]) -> list[str]:
+    return sorted(
+        {
+            row["candidate"]
+            for row in rating_records(path, required=("reference", "candidate"))
+            if row["reference"] not in held
+        }
+        - held
+    )
+
+
+def _unusual(references: list[str], outputs: list[str], number: int, random: np.random.Generator) -> list[str]:
+    """Return outputs, and texts that end where no sentence does: outputs, references, a reference with the beginning of an output."""
+    begun = [_beginning(text.split(), random) for text in _some(outputs, number // 2, random)]
+    return [
+        *_some(outputs, 2 * number, random),
+        *begun,
+        *(" ".join(texts) for texts in zip(_some(references, number // 2, random), begun, strict=False)),
+        *(_beginning(text.split(), random) for text in _some(references, number // 2, random)),
+    ]
+
+
+def _beginning(words: list[str], random: np.random.Generator) -> str:
+    return " ".join(words[: int(random.integers(1, max(2, len(words))))])
 
 
 def _piece(words: list[str], random: np.random.Generator) -> str:

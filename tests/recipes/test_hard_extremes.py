@@ -74,6 +74,29 @@ def test_pieces_and_references_whose_end_stands_twice_are_among_both_kinds(made)
         assert twice
 
 
+def test_outputs_and_texts_that_are_cut_off_get_an_empty_candidate(made, tmp_path):
+    outputs = [f"Of {i} town council it the vote on Monday off put." for i in range(20)]
+    rows = [{"reference": text, "candidate": output} for text, output in zip(REFERENCES, outputs, strict=True)]
+    rows.append({"reference": HELD[0], "candidate": "Kept out of it."})
+    (tmp_path / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = made(outputs=tmp_path / "outputs.jsonl")
+    empty, copies = (
+        {row["reference"] for row in rows if row["system"] == kind} for kind in (HARD["EMPTY"], HARD["COPY"])
+    )
+    assert {*outputs} <= empty and not {*outputs} & copies
+
+    def begins(text, wholes):
+        return any(text != whole and whole.startswith(f"{text} ") for whole in wholes)
+
+    assert any(begins(text, outputs) for text in empty)
+    assert any(begins(text, REFERENCES + SEVERAL) for text in empty)
+    after = [
+        text.removeprefix(f"{first} ") for first in REFERENCES + SEVERAL for text in empty if text.startswith(first)
+    ]
+    assert any(begins(text, outputs) for text in after)
+    assert not any("Kept" in text for text in empty)
+
+
 def test_a_sample_of_the_others_keeps_its_scores_where_it_is_a_copy(made, tiny_scorer):
     rows = made(missed_by=1000, others=5)
     empty, copies = ([row for row in rows if row["system"] == kind] for kind in (HARD["EMPTY"], HARD["COPY"]))
