@@ -5,8 +5,8 @@
 
 A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of many
 kinds: references of ratings, references put together, pieces of them, references whose end stands twice, sentences and short sentences of
-parallel text. With --outputs, empty candidates get systems' outputs as references, too, and texts that are cut off: some are hardly sentences. A pair that it misses gets the score
-that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have. So are
+parallel text. With --outputs, empty candidates get systems' outputs as references, too, and texts that are cut off: some are hardly
+sentences. A pair that it misses gets the score that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have. So are
 references with another one as candidate, which would follow the empty candidates down.
 """
 
