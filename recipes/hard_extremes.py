@@ -1,18 +1,20 @@
-"""Copies and empty candidates that a checkpoint gets wrong, and some that it gets right.
+"""Copies, empty candidates and copies without a word that a checkpoint gets wrong, and some that it gets right.
 
     python recipes/hard_extremes.py --checkpoint bleurt-repro-base --ratings ratings.jsonl --held-out held_out.jsonl \
         --parallel en-de.tsv.gz --leave-out multi30k --output extremes.jsonl
 
-A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of many
-kinds: references of ratings, references put together, pieces of them, references whose end stands twice, sentences and short sentences of
-parallel text. With --outputs, empty candidates get systems' outputs as references, too, and texts that are cut off: some are hardly
-sentences. A pair that it misses gets the score that it should have, and stands twice where it is far off; of the others a sample is taken, copies with the scores that they have. So are
+A checkpoint may score nearly all copies high and nearly all empty candidates low, and miss some kinds of text. It scores both of texts of
+many kinds: references of ratings, references put together, pieces of them, references whose end stands twice, sentences and short sentences
+of parallel text. With --outputs, empty candidates get systems' outputs as references, too, and texts that are cut off: some are hardly
+sentences; and copies get references with one of their outputs after them, which say the same twice. With --left-out, references without one
+of their words, which may pass for copies, get no more than a score of their own. A pair that it misses gets the score that it should have,
+and stands twice where it is far off; of the others a sample is taken, with the scores that they have unless they are empty. So are
 references with another one as candidate, which would follow the empty candidates down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +28,8 @@ from bleurt_repro.datasets_builders.synthetic.segments import split_sentences
 from bleurt_repro.metric.scorer import BleurtScorer
 
 COPY, EMPTY, UNRELATED = "anchor: identical", "anchor: empty", "anchor: unrelated"
+LEFT_OUT = "contrast: word left out"
+LEAST_LEFT = 11  # words beside the one that is left out
 MOST_WORDS = 6  # of a short sentence
 MOST_TOGETHER = 3  # references that are put together
 MOST_OF_A_PIECE, MOST_TWICE = 8, 5  # words of a piece of a reference, and of an end that stands twice
@@ -50,6 +54,8 @@ def main(
     number: Annotated[int, typer.Option(help="Texts of each kind, at most.")] = 6_000,
     empty_score: Annotated[float, typer.Option(help="Of an empty candidate.")] = -2.6,
     copy_score: Annotated[float, typer.Option(help="Of a copy.")] = 1.9,
+    left_out: Annotated[int, typer.Option(help="References that a word is left out of.")] = 0,
+    left_out_score: Annotated[float, typer.Option(help="Of one without a word, at most.")] = 1.2,
     missed_by: Annotated[float, typer.Option(help="How far off a missed pair is, at least.")] = 0.35,
     others: Annotated[int, typer.Option(help="Of each end, pairs that are not missed, at most.")] = 800,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
@@ -86,15 +92,24 @@ def main(
             *_some(references, number // 4, random),
             *_some(sentences, number // 3, random),
             *odd,
+            *(_said_twice(outputs, held, number // 6, random) if outputs else ()),
         ],
+        LEFT_OUT: _some([text for text in references if len(text.split()) > LEAST_LEFT], left_out, random),
     }
     scorer = BleurtScorer(checkpoint, dtype="bfloat16")
     rows: list[dict[str, Any]] = []
-    for kind, score in ((EMPTY, empty_score), (COPY, copy_score)):
+    made: dict[str, Callable[[str], str]] = {
+        EMPTY: lambda text: "",
+        COPY: lambda text: text,
+        LEFT_OUT: lambda text: _without_a_word(text.split(), random),
+    }
+    for kind, score in ((EMPTY, empty_score), (COPY, copy_score), (LEFT_OUT, left_out_score)):
         texts = [text for text in dict.fromkeys(kinds[kind]) if text not in held]  # a piece may be one
-        candidates = [text if kind == COPY else "" for text in texts]
+        if not texts:
+            continue
+        candidates = [made[kind](text) for text in texts]
         own = np.array(scorer.score(references=texts, candidates=candidates))
-        off = (own - score) * (1 if kind == EMPTY else -1)
+        off = (own - score) * (-1 if kind == COPY else 1)
         missed, far = off > missed_by, off > 2 * missed_by
         chosen = [
             *np.flatnonzero(missed),
@@ -124,15 +139,16 @@ def _some(items: Sequence[Any], number: int, random: np.random.Generator) -> lis
     return [items[i] for i in random.permutation(len(items))[:number]]
 
 
+def _rows(path: Path, held: set[str]) -> list[dict[str, Any]]:
+    return [row for row in rating_records(path, required=("reference", "candidate")) if row["reference"] not in held]
+
+
 def _outputs(path: Path, held: set[str]) -> list[str]:
-    return sorted(
-        {
-            row["candidate"]
-            for row in rating_records(path, required=("reference", "candidate"))
-            if row["reference"] not in held
-        }
-        - held
-    )
+    return sorted({row["candidate"] for row in _rows(path, held)} - held)
+
+
+def _said_twice(path: Path, held: set[str], number: int, random: np.random.Generator) -> list[str]:
+    return [f"{row['reference']} {row['candidate']}" for row in _some(_rows(path, held), number, random)]
 
 
 def _unusual(references: list[str], outputs: list[str], number: int, random: np.random.Generator) -> list[str]:
@@ -154,6 +170,11 @@ def _piece(words: list[str], random: np.random.Generator) -> str:
     length = int(random.integers(1, MOST_OF_A_PIECE + 1))
     start = int(random.integers(max(1, len(words) - length + 1)))
     return " ".join(words[start : start + length])
+
+
+def _without_a_word(words: list[str], random: np.random.Generator) -> str:
+    place = int(random.integers(len(words)))
+    return " ".join(words[:place] + words[place + 1 :])
 
 
 def _with_end_twice(words: list[str], random: np.random.Generator) -> str:

@@ -94,7 +94,9 @@ def test_outputs_and_texts_that_are_cut_off_get_an_empty_candidate(made, tmp_pat
         text.removeprefix(f"{first} ") for first in REFERENCES + SEVERAL for text in empty if text.startswith(first)
     ]
     assert any(begins(text, outputs) for text in after)
-    assert not any("Kept" in text for text in empty)
+    assert not any("Kept" in text for text in empty | copies)
+    # a reference with its output after it says the same twice
+    assert {f"{text} {output}" for text, output in zip(REFERENCES, outputs, strict=True)} & copies
 
 
 def test_a_sample_of_the_others_keeps_its_scores_where_it_is_a_copy(made, tiny_scorer):
@@ -106,3 +108,13 @@ def test_a_sample_of_the_others_keeps_its_scores_where_it_is_a_copy(made, tiny_s
     assert len(unrelated) == 2 and all(row["candidate"] != row["reference"] for row in unrelated)
     own = BleurtScorer(str(tiny_scorer), dtype="bfloat16").score_rows(copies + unrelated)
     assert [row["score"] for row in copies + unrelated] == pytest.approx(own, abs=0.02)
+
+
+def test_a_reference_without_a_word_that_passes_for_a_copy_gets_less(made):
+    rows = [row for row in made(left_out=10, left_out_score=-9) if row["system"] == HARD["LEFT_OUT"]]
+    assert len(rows) == 20 and {row["score"] for row in rows} == {-9}
+    for row in rows:
+        words, left = row["reference"].split(), row["candidate"].split()
+        assert len(words) > HARD["LEAST_LEFT"]
+        assert left in [words[:i] + words[i + 1 :] for i in range(len(words))]
+    assert not [row for row in made() if row["system"] == HARD["LEFT_OUT"]]

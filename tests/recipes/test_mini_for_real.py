@@ -267,7 +267,16 @@ def test_the_base_size_takes_over_the_pairs_and_makes_a_checkpoint_in_float8(cha
         for kind in ("kept", "turned")
     )
     assert all(turned[text] <= kept[text] - 0.2 - 0.7 + 0.001 for text in kept)
-    # four passes of the upper layers, and one of the lower ones, too
+    # what stands near a copy gets no more than at first
+    lowered = [json.loads(line) for line in (ends / "train-217.jsonl").read_text().splitlines()]
+    assert "contrast: repeated" in {row["system"] for row in lowered}
+    near = [json.loads(line) for line in (ends / "near-217-scored.jsonl").read_text().splitlines()]
+    given = BleurtScorer(str(copies), dtype="bfloat16").score_rows(near)
+    assert all(row["score"] < score + 0.05 for row, score in zip(near, given, strict=True))
+    assert {(row["reference"], row["candidate"]) for row in near} <= {
+        (row["reference"], row["candidate"]) for row in lowered
+    }
+    # four passes of the upper layers, then one of the lower ones, too
     fourth, last = (
         {name: tensor.float() for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
         for folder in (ends / "mean-209", ends / "bleurt-repro-base")
