@@ -47,6 +47,9 @@ OFFICIAL_BATCH = 16
 # A `transformers` model in a plain loop; 32 is what its users choose most often, the library has no default.
 PLAIN_BATCH = 32
 PLAIN = "transformers, plain loop"
+# What such a loop does at its best on a GPU, which small batches do not fill.
+GPU_BATCH = 256
+SORTED = "transformers, sorted, large batches"
 BERT_SCORE = "bert-score, the same encoder"
 # COMET encodes source, candidate and reference one by one, sorts by length, and takes batches of 16; wmt22-comet-da is
 # XLM-R large, all of whose layers are mixed and averaged: https://github.com/Unbabel/COMET
@@ -86,10 +89,14 @@ PLANS = {
     ),
     PLAIN: _Plan("run", "given order, batches of 32", functools.partial(in_order, size=PLAIN_BATCH), None),
 }
+GPU_PLANS = {
+    SORTED: _Plan("run", "sorted, batches of 256", functools.partial(by_length, size=GPU_BATCH), None),
+}
 
 
 def peers(scorer: BleurtScorer) -> list[Strategy]:
     """Return what others do, with the scorer's own `transformers` model and tokens, as their documentation runs it."""
+    plans = PLANS if scorer.device.type == "cpu" else {**PLANS, **GPU_PLANS}
     return [
         Strategy(
             name,
@@ -99,7 +106,7 @@ def peers(scorer: BleurtScorer) -> list[Strategy]:
             functools.partial(_padded_tokens, plan.batches, plan.fixed),
             slow=plan.fixed is not None,
         )
-        for name, plan in PLANS.items()
+        for name, plan in plans.items()
         if plan.fixed is None or plan.fixed <= (readable_positions(scorer.model.config) or plan.fixed)
     ]
 
