@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 # Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
-BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+BATCH_TOKENS = {"cpu": 2048, "cuda": 16384, "mps": 16384}
 DTYPES = ("float32", "bfloat16", "float16")
 BACKENDS = ("torch", "onnx", "onnx-int8")
 CACHE_VARIABLE = "BLEURT_REPRO_CACHE"
