@@ -2,16 +2,17 @@
 # Last passes, which make the larger checkpoint better at the ends of the scale and at free paraphrases. Copies and empty candidates that it
 # misses get the score that others of their kind have, and the rest keeps the score that it has. Two shorter passes add hypotheses of entailment
 # data whose scores are moved by their labels. In the fourth, free paraphrases get more, and the same with their meaning turned less. The fifth
-# has more outputs to keep in mind, the others correct. The head stays as it is, and so do all but the three upper layers, in the fifth all but
-# six. The published checkpoint is that of base_copies.sh. What these passes gave is in the training log; the runs there drew their pairs a
-# little otherwise, and the first was rounded before the second.
+# has more outputs to keep in mind, the others correct. The head stays as it is, and so do all but the three upper layers, in the fifth and in
+# the last two all but six. The published checkpoint is made so; the runs that made it drew their pairs a little otherwise, and rounded after the
+# first pass, before the last two and after them. What each pass gave is in the training log.
 #
 #   DATA=folder WORK=folder sh base_ends.sh
 #
 # DATA and WORK are those of base.sh, which made the ratings in WORK/base, and of base_copies.sh, which made the checkpoint before; DATA also has
 # the entailment pairs. Stop it whenever you like and start it again.
 #
-# The first pass is for a GPU: 87 seconds a run on an H200, hours on a CPU. The others take 8 to 62 minutes a run on one core.
+# The first pass and the last two are for a GPU: 87, 70 and 28 seconds a run on an H200, hours on a CPU. The others take 8 to 62 minutes a run on
+# one core.
 set -eu
 
 DATA=${DATA:?give the folder of the data, DATA=...}
@@ -20,7 +21,7 @@ START=${START:-$WORK/base-copies/bleurt-repro-base}  # what learns
 ENCODER=${ENCODER:-sentence-transformers/all-mpnet-base-v2}  # for the figures' BERTscore
 LAYER=${LAYER:-9}                             # of the encoder, which BERTscore compares
 FROZEN=${FROZEN:-9}                           # lowest layers that stay as they are
-DEEPER=${DEEPER:-6}                           # in the fifth pass
+DEEPER=${DEEPER:-6}                           # in the fifth pass and the last two
 RATINGS=${RATINGS:-$WORK/base}                # folder with ratings.jsonl and held_out.jsonl
 FINETUNE=${FINETUNE:-finetune_mini}
 DIVISOR=${DIVISOR:-1}                         # of all numbers of pairs and bootstrap samples, as in mini.sh
@@ -152,44 +153,65 @@ if [ ! -f "$ends/train-215.jsonl" ]; then
 fi
 again 215 "$ends/mean-213" 3e-5
 
+# near SEED NUMBER: near copies, with the score that the checkpoint gives them or less
+near() {
+    [ -f "$ends/near-$1.jsonl" ] || bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$RATINGS/ratings.jsonl" \
+        --turned -0.6 --pairs "$(of "$2")" --seed "$1" --output "$ends/near-$1.jsonl"
+    scored "near-$1" --lowered
+}
+
 # 7. One more over texts that stand twice and copies with an error in them, which had risen with the copies
 if [ ! -f "$ends/train-217.jsonl" ]; then
-    bleurt-repro data near-copies --input "$DATA/wiki.tsv.gz" --column 3 --ratings "$RATINGS/ratings.jsonl" --turned -0.6 \
-        --pairs "$(of 1600)" --seed 217 --output "$ends/near-217.jsonl"
-    scored near-217 --lowered
+    near 217 1600
     python "$recipes/training_round.py" --train "$ends/train-215.jsonl" --number "$(of 3300)" --identical 0 --empty 0 --repeated "$(of 500)" \
         --contrasts "$ends/near-217-scored.jsonl" --identical-contrasts "$(of 350)" --seed 217 --output "$ends/train-217.jsonl"
 fi
 again 217 "$ends/mean-215" 3e-5
 
-# 8. And two over what then passes for a copy or no longer does: texts that say the same twice, in the second references without one word, too;
-#    the mean of both, for the second takes a little from all copies
-# corrected SEED BEFORE OPTIONS...
+# corrected SEED BEFORE NUMBER OTHERS TRAIN SAMPLE REPEATED OPTIONS...: two runs over the extremes that a checkpoint misses and texts that say the
+# same twice; OTHERS that it does not miss, a SAMPLE of other pairs, and REPEATED references that stand twice
 corrected() {
-    seed=$1
-    before=$2
-    shift 2
+    seed=$1 before=$2 number=$3 others=$4 train=$5 sampled=$6 repeated=$7
+    shift 7
     if [ ! -f "$ends/train-$seed.jsonl" ]; then
-        extremes "$ends/mean-$before" 5400 300 "$seed" "$ends/extremes-$seed.jsonl" --outputs "$WORK/wmt2018/test.jsonl" "$@"
-        python "$recipes/training_round.py" --train "$ends/train-217.jsonl" --number "$(of 4500)" --identical 0 --empty 0 \
-            --repeated "$(of 300)" --seed "$seed" --output "$ends/round-$seed.jsonl"
+        extremes "$before" "$number" "$others" "$seed" "$ends/extremes-$seed.jsonl" --outputs "$WORK/wmt2018/test.jsonl" "$@"
+        python "$recipes/training_round.py" --train "$train" --number "$(of "$sampled")" --identical 0 --empty 0 \
+            --repeated "$(of "$repeated")" --seed "$seed" --output "$ends/round-$seed.jsonl"
         cat "$ends/round-$seed.jsonl" "$ends/extremes-$seed.jsonl" >"$ends/train-$seed.jsonl"
     fi
-    again "$seed" "$ends/mean-$before" 3e-5
+    again "$seed" "$before" 3e-5
 }
-corrected 219 217
-corrected 221 219 --left-out "$(of 3200)"
-[ -d "$ends/last" ] || bleurt-repro average "$ends/mean-219" "$ends/mean-221" --output "$ends/last"
 
-# 9. Float8, as in base_copies.sh: what stayed as it was is in float8 already
-[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/last" --pairs "$ends/train-213.jsonl" --output "$ends/rounded"
+# 8. And two over what then passes for a copy or no longer does: texts that say the same twice, in the second references without one word, too;
+#    a mean of both, for the second takes a little from all copies
+corrected 219 "$ends/mean-217" 5400 300 "$ends/train-217.jsonl" 4500 300
+corrected 221 "$ends/mean-219" 5400 300 "$ends/train-217.jsonl" 4500 300 --left-out "$(of 3200)"
+[ -d "$ends/between-last" ] || bleurt-repro average "$ends/mean-219" "$ends/mean-221" --weight 0.7 --weight 0.3 --output "$ends/between-last"
+
+# 9. The same kinds once more, with ten times as many pairs, in two passes of six layers, each over what the one before still misses; a mean of
+#    this and of the first of step 8, for a few extremes got worse
+if [ ! -f "$ends/all.jsonl" ]; then
+    near 231 6500
+    cat "$ends/train-213.jsonl" "$ends/near-231-scored.jsonl" >"$ends/all.jsonl"
+fi
+strict="--left-out-score 1.5 --missed-by 0.2"
+FROZEN=$DEEPER
+# shellcheck disable=SC2086  # the words of $strict are options
+corrected 231 "$ends/between-last" 20000 3000 "$ends/all.jsonl" 36000 3400 --left-out "$(of 20000)" $strict
+# shellcheck disable=SC2086
+corrected 233 "$ends/mean-231" 15000 2000 "$ends/all.jsonl" 22000 600 --left-out "$(of 15000)" $strict
+FROZEN=$upper
+[ -d "$ends/last" ] || bleurt-repro average "$ends/mean-233" "$ends/mean-219" --output "$ends/last"
+
+# 10. Float8, as in base_copies.sh: what stayed as it was is in float8 already
+[ -d "$ends/rounded" ] || python "$recipes/exact_float8.py" --checkpoint "$ends/last" --pairs "$ends/train-233.jsonl" --output "$ends/rounded"
 [ -d "$ends/bleurt-repro-base" ] || bleurt-repro average "$ends/rounded" --dtype float8 --max-shard-size 45MB \
     --output "$ends/bleurt-repro-base"
 
-# 10. Calibration and figures
+# 11. Calibration and figures
 sh "$recipes/measure.sh" "$ends/bleurt-repro-base" "$ends" "$RATINGS/held_out.jsonl" "$validation" chrf++ "bertscore@$LAYER:$ENCODER"
 
-# 11. Which of two paraphrases, one of them turned, is right, in the rows that were left out
+# 12. Which of two paraphrases, one of them turned, is right, in the rows that were left out
 tail -n "$(of 400)" "$table" | awk -F '\t' -v OFS='\t' 'BEGIN { print "type", "reference", "better", "worse" } {
     print "paraphrase", $1, $2, $4; print "paraphrase", $2, $1, $3; print "paraphrase", $3, $4, $2; print "paraphrase", $4, $3, $1 }' >"$ends/left_out.tsv"
 bleurt-repro experiment sanity --pairs "$ends/left_out.tsv" --checkpoint "$ends/mean-205" "$ends/bleurt-repro-base" --cache "$ends/cache" \
