@@ -47,7 +47,7 @@ OFFICIAL_BATCH = 16
 # A `transformers` model in a plain loop; 32 is what its users choose most often, the library has no default.
 PLAIN_BATCH = 32
 PLAIN = "transformers, plain loop"
-# What such a loop does at its best on a GPU, which small batches do not fill.
+# Of such a loop on a GPU, which small batches do not fill.
 GPU_BATCH = 256
 SORTED = "transformers, sorted, large batches"
 BERT_SCORE = "bert-score, the same encoder"
