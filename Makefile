@@ -4,7 +4,6 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := bleurt_repro metric datasets_builders training hub_cards
 EXAMPLES := metric/examples
 
 # for test-oldest: the oldest Python that setup.cfg admits, in an environment of its own
@@ -69,22 +68,16 @@ quality: $(VENV)/.installed-dev types  ## lint, formatting, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# mypy and mkdocstrings find modules by folder: this is the tree as it is imported
-$(VENV)/typing: $(BIN)/python
-	@mkdir -p $(VENV)/typing/bleurt_repro
-	@ln -sfn $(CURDIR)/bleurt_repro/*.py $(CURDIR)/bleurt_repro/py.typed $(VENV)/typing/bleurt_repro/
-	@for room in $(filter-out bleurt_repro,$(SOURCES)); do ln -sfn $(CURDIR)/$$room $(VENV)/typing/bleurt_repro/$$room; done
-
-types: $(VENV)/.installed-dev $(VENV)/typing
-	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p bleurt_repro
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy -p bleurt_repro
 
 $(DOCS)/.installed: setup.cfg constraints.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet -c constraints.txt $$(sed -n '/^docs =/,/^[a-z]/s/^    //p' setup.cfg)
 	touch $@
 
-docs: $(DOCS)/.installed $(VENV)/typing  ## build the documentation as a site in build/site; warnings and broken links are errors
-	DOCS_TREE=$(VENV)/typing NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+docs: $(DOCS)/.installed  ## build the documentation as a site in build/site; warnings and broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(OLDEST) $(DOCS) .coverage build dist *.egg-info

@@ -24,13 +24,14 @@ FRONT = "bleurt_repro"
 
 def module_name(path: Path) -> str:
     """Return the name that a file is imported by."""
-    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    folder = ROOT / "src" if path.is_relative_to(ROOT / "src") else ROOT
+    parts = list(path.relative_to(folder).with_suffix("").parts)
     if parts[-1] == "__init__":
         parts.pop()
     return ".".join(parts if parts[0] == FRONT else [FRONT, *parts])
 
 
-FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+FILES = sorted(path for package in ("src", *PACKAGES[1:]) for path in (ROOT / package).rglob("*.py"))
 MODULES = {module_name(path): path for path in FILES}
 
 
