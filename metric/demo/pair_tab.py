@@ -33,8 +33,6 @@ class ScoredPair:
     Attributes:
         candidate: the text that was scored.
         score, percentile: by the checkpoint; the percentile is None where it has no calibration.
-        interval, error_free: between which two values a person's rating lies in 9 cases of 10, and the probability that a
-            rater sees no error; None where the checkpoint has none fitted.
         sentbleu, chrf: of the pair, 0 to 100.
         truncated: whether the pair is longer than the checkpoint reads.
         effects: of the stretches of the candidate that differ from the reference.
@@ -51,8 +49,6 @@ class ScoredPair:
     effects: list[Effect]
     signature: str
     warnings: tuple[str, ...] = ()
-    interval: tuple[float, float] | None = None
-    error_free: float | None = None
 
 
 def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str = "") -> ScoredPair:
@@ -77,7 +73,6 @@ def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str
     sources = None if read is None else [read]
     result = shared.compute(references=[references], candidates=[candidate], sources=sources)
     beside = overlap([references], [candidate])
-    fitted = shared.scorer.reliability
     return ScoredPair(
         candidate=candidate,
         score=result.scores[0],
@@ -88,10 +83,6 @@ def score_pair(shared: SharedScorer, reference: str, candidate: str, source: str
         effects=attribute(shared, references, candidate, read),
         signature=result.signature,
         warnings=result.warnings,
-        interval=fitted.intervals(result.scores, words=[len(candidate.split())])[0]
-        if fitted and fitted.intervals
-        else None,
-        error_free=fitted.error_free(result.scores)[0] if fitted and fitted.error_free else None,
     )
 
 
@@ -105,11 +96,6 @@ def pair_html(pair: ScoredPair, shared: SharedScorer) -> str:
     tiles = [_tile("BLEURT", unsigned(pair.score), "main")]
     if pair.percentile is not None:
         tiles.append(_tile("percentile of human ratings", f"{pair.percentile:.0f}"))
-    if pair.interval is not None:
-        ends = " to ".join(map(unsigned, pair.interval))
-        tiles.append(_tile("9 of 10 ratings by one person", ends))
-    if pair.error_free is not None:
-        tiles.append(_tile("chance of no error", f"{100 * pair.error_free:.0f} %"))
     tiles += [_tile("sentBLEU, of 100", f"{pair.sentbleu:.1f}"), _tile("chrF, of 100", f"{pair.chrf:.1f}")]
     return result_html(
         "score",
