@@ -43,15 +43,15 @@ def scorer(tiny_scorer):
 
 def test_every_file_has_its_command_unit_machine_and_versions(load, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        sys, "argv", ["/somewhere/benchmarks/soak.py", "--output", "/home/me/soak.json", "--minutes", "20"]
+        sys, "argv", ["/somewhere/benchmarks/speed.py", "--output", "/home/me/speed.json", "--minutes", "20"]
     )
     written = load("machine").write_result(
-        tmp_path / "new" / "soak.json", "soak", {"pairs": "pairs scored"}, {"pairs": 7}
+        tmp_path / "new" / "speed.json", "speed", {"pairs": "pairs scored"}, {"pairs": 7}
     )
-    found = json.loads((tmp_path / "new" / "soak.json").read_text())
+    found = json.loads((tmp_path / "new" / "speed.json").read_text())
     assert found == written
-    assert found["command"].endswith("python benchmarks/soak.py --output soak.json --minutes 20")
-    assert found["kind"] == "soak" and found["unit"] == {"pairs": "pairs scored"} and found["pairs"] == 7
+    assert found["command"].endswith("python benchmarks/speed.py --output speed.json --minutes 20")
+    assert found["kind"] == "speed" and found["unit"] == {"pairs": "pairs scored"} and found["pairs"] == 7
     assert found["machine"]["processor"] and found["machine"]["cores"] == os.cpu_count()
     assert {"bleurt_repro", "python", "torch", "transformers"} <= set(found["versions"])
 
@@ -68,7 +68,7 @@ def test_the_command_names_the_core_that_the_process_is_held_to(load, monkeypatc
     assert command(["x/scoring.py", "--pairs", "/a/b.jsonl"]) == "python benchmarks/scoring.py --pairs b.jsonl"
 
 
-@pytest.mark.parametrize("name", ["backends", "faults", "scaling", "scoring", "soak", "training"])
+@pytest.mark.parametrize("name", ["scaling", "scoring", "training"])
 def test_every_benchmark_writes_by_that_function_and_names_its_units(name):
     text = (BENCHMARKS / f"{name}.py").read_text()
     assert text.count("write_result(") == 1 and "UNITS = {" in text and "json.dumps(results," not in text

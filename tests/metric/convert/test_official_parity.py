@@ -1,38 +1,41 @@
-"""RemBERT, the encoder of BLEURT-20, against the official graph written out independently, and what is published of it."""
+"""RemBERT, the encoder of BLEURT-20, against the official graph written out independently in double precision."""
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
-from bleurt_repro.metric.convert.convert import MAX_DIFFERENCE
-from tests.conftest import ROOT
+from bleurt_repro import BleurtScorer
+from bleurt_repro.metric.convert.convert import MAX_DIFFERENCE, convert
 
 pytest.importorskip("tensorflow", reason="writing an official checkpoint takes TensorFlow")
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import official_parity  # noqa: E402
+from tests.official_checkpoints import (  # noqa: E402
+    PAIRS,
+    SENTENCES,
+    SIZES,
+    expected_scores,
+    make_official_rembert,
+)
 
-PUBLISHED = ROOT / "docs" / "results" / "official-parity.json"
-
-
-@pytest.fixture(scope="module")
-def published():
-    return json.loads(PUBLISHED.read_text(encoding="utf-8"))["rows"]
-
-
-@pytest.mark.parametrize("gelu", ["tanh", "erf"])
-@pytest.mark.parametrize("name", [name for name in official_parity.STAND_INS if name.startswith("RemBERT")])
-def test_rembert_scores_as_the_official_graph(name, gelu, published):
-    found = official_parity.measure(name, gelu, seed=0)
-    assert found["largest"] < MAX_DIFFERENCE < found["other_gelu"]
-    assert found["spread"] > 0.1  # scores that are all alike would agree with anything
-    (row,) = [row for row in published if (row["stand_in"], row["gelu"]) == (name, gelu)]
-    assert row["largest_difference"] < MAX_DIFFERENCE
-    # another processor sums in another order, and that is all
-    assert found["largest"] < 10 * row["largest_difference"]
+PAIRED = [*PAIRS, *zip(SENTENCES, [*SENTENCES[1:], ""], strict=True)]
+# deeper and wider than the stand-in of the other tests
+LARGER = {
+    **SIZES, "hidden_size": 96, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 192,
+    "max_position_embeddings": 128,
+}  # fmt: skip
 
 
-def test_every_stand_in_is_published(published):
-    assert {row["stand_in"] for row in published} == set(official_parity.STAND_INS)
+@pytest.mark.filterwarnings("ignore")  # some pairs are longer than the checkpoint reads, on purpose
+@pytest.mark.parametrize(("gelu", "other_gelu"), [("tanh", "erf"), ("erf", "tanh")])
+@pytest.mark.parametrize(("sizes", "embedding"), [(SIZES, 8), (LARGER, 24)], ids=["2 layers", "6 layers"])
+def test_rembert_scores_as_the_official_graph(sizes, embedding, gelu, other_gelu, tmp_path):
+    variables = make_official_rembert(tmp_path / "official", embedding=embedding, seed=0, sizes=sizes)
+    convert(str(tmp_path / "official"), str(tmp_path / "converted"), gelu=gelu)
+    scorer = BleurtScorer(str(tmp_path / "converted"), device="cpu")
+    scores = scorer.score(references=[r for r, _ in PAIRED], candidates=[c for _, c in PAIRED])
+
+    def largest_difference(graph):
+        expected = expected_scores(scorer, variables, graph, PAIRED, sizes)
+        return max(abs(a - b) for a, b in zip(scores, expected, strict=True))
+
+    assert largest_difference(gelu) < MAX_DIFFERENCE < largest_difference(other_gelu)
+    assert max(scores) - min(scores) > 0.1  # scores that are all alike would agree with anything
