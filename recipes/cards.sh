@@ -11,7 +11,7 @@ trained() { for file in $(printf '%s\n' "$1"/*.json | sort -t/ -k4 -n); do print
 bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
     --results docs/results/wmt18.json --results docs/results/webnlg.json --results docs/results/sanity.json \
     --results docs/results/adversarial.json --results docs/results/reliability-mini.json \
-    --recipe docs/development/make-the-embedded-checkpoint.md --license apache-2.0 \
+    --recipe docs/explanation/how-the-checkpoints-are-made.md --license apache-2.0 \
     --base-model sentence-transformers/all-MiniLM-L6-v2 \
     --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
     --dataset sentence-transformers/stsb \
@@ -21,7 +21,7 @@ bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
 bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/base-training) \
     --results docs/results/wmt18-base.json --results docs/results/webnlg-base.json --results docs/results/sanity-base.json \
     --results docs/results/adversarial-base.json --results docs/results/reliability-base.json \
-    --recipe docs/development/make-the-base-checkpoint.md --license apache-2.0 \
+    --recipe docs/explanation/how-the-checkpoints-are-made.md --license apache-2.0 \
     --base-model sentence-transformers/all-mpnet-base-v2 \
     --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
     --dataset sentence-transformers/stsb \
