@@ -20,8 +20,6 @@ REFERENCES = 8  # of one pair
 SEGMENTS = 1_000  # of a comparison
 PAIRS = 4_000  # of a comparison: segments x references x systems
 FILE_MEGABYTES = 2
-REQUEST_MEGABYTES = 16  # of one request in all; what the limits above admit is far less in any language
-POSTS_A_MINUTE = 600  # of one address: ten a second, far beyond what a person does
 WAITING = 200  # requests in the queue; later ones are asked to come back
 
 LIMITS = (
