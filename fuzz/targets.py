@@ -113,10 +113,10 @@ def fuzz_settings(data: bytes) -> None:
     from types import SimpleNamespace
 
     from bleurt_repro.metric.calibration import Calibration
-    from bleurt_repro.metric.convert.architecture import read_settings
-    from bleurt_repro.metric.convert.bleurt_pytorch import load_bleurt_pytorch
     from bleurt_repro.metric.convert.official_checkpoint import load_official
     from bleurt_repro.metric.layout import Layout
+    from bleurt_repro.metric.loading.architecture import read_settings
+    from bleurt_repro.metric.loading.bleurt_pytorch import load_bleurt_pytorch
 
     form, content = data[:1] or b"\0", data[1:]
     first, _, second = content.partition(b"\n--\n")
@@ -142,7 +142,7 @@ def fuzz_weights(data: bytes) -> None:
     """A safetensors file: read as a checkpoint's weights, and looked at before publishing."""
     from bleurt_repro.hub_cards.checks import check_files
     from bleurt_repro.hub_cards.contents import File
-    from bleurt_repro.metric.convert.bleurt_pytorch import read_weights
+    from bleurt_repro.metric.loading.bleurt_pytorch import read_weights
 
     with folder_with(model__safetensors=data) as folder:
         with clear_errors("model.safetensors"):

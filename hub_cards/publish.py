@@ -395,7 +395,7 @@ def write_card(folder: Path, start: str, repo_id: str | None = None) -> None:
 
 def _earlier(start: str) -> list[Path]:
     """Find the results of the training before this one, if there are any."""
-    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import find_checkpoint
 
     path = find_checkpoint(start) / RESULTS
     try:

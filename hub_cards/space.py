@@ -122,7 +122,7 @@ def _agreement() -> list[dict[str, object]]:
     """Read the default checkpoint's correlations from its card: for each data set, values by group and measure."""
     from huggingface_hub import ModelCard
 
-    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import find_checkpoint
 
     data: Any = ModelCard((find_checkpoint(DEFAULT_CHECKPOINT) / CARD).read_text(encoding="utf-8")).data
     tables: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -179,7 +179,7 @@ def pack_wheel() -> bytes:
 
 
 def _package_files() -> Iterator[tuple[str, bytes]]:
-    from bleurt_repro.metric.loading.find import IN_CLONES
+    from bleurt_repro.metric.loading.open import IN_CLONES
 
     roots = {PACKAGE: PACKAGE} | {f"{PACKAGE}.{name}": f"{PACKAGE}/{name}" for name in SUBPACKAGES}
     for module, place in roots.items():

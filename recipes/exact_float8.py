@@ -20,7 +20,7 @@ import torch
 import typer
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.loading.find import load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
 
 MOST_TOKENS = 160

@@ -11,7 +11,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-from bleurt_repro.metric.loading.find import IN_CLONES
+from bleurt_repro.metric.loading.open import IN_CLONES
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "metric" / "examples"

@@ -16,7 +16,7 @@ from bleurt_repro.metric.bulk.resumable_output import PartialOutput
 from bleurt_repro.metric.convert.convert import convert
 from bleurt_repro.metric.files.writing import unfinished_name, write_bytes
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, read_ensemble
-from bleurt_repro.metric.loading.find import load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 
 
 class Trap:

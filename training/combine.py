@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from bleurt_repro.metric.files.writing import chosen_folder, write_text, written_folder
 from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, Ensemble, Member, common_layout, is_ensemble
-from bleurt_repro.metric.loading.find import Checkpoint, find_checkpoint, load_checkpoint
+from bleurt_repro.metric.loading.open import Checkpoint, find_checkpoint, load_checkpoint
 from bleurt_repro.metric.statistics import kendall_tau, pearson_r, standardise
 from bleurt_repro.training.results import RESULTS, Result, fingerprint
 

@@ -199,7 +199,7 @@ def open_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Open what fine-tuning starts from; where it has no head of one label, with a new one."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import find_checkpoint
 
     folder = find_checkpoint(name)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -395,7 +395,7 @@ def finetune(
         ValueError: if settings and data do not fit together, or the folder holds another run.
         OSError: if the disk is full.
     """
-    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import find_checkpoint
     from bleurt_repro.training.results import fingerprint
     from bleurt_repro.training.run import run_folder
 

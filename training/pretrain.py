@@ -146,7 +146,7 @@ def pretrain(
         OSError: if the disk is full.
     """
     from bleurt_repro.datasets_builders.synthetic.builder import join_sets
-    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import find_checkpoint
     from bleurt_repro.training.run import run_folder
 
     record, model = join_sets(data.pairs), find_checkpoint(data.model)

@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bleurt_repro.metric.convert.architecture import GELUS
-from bleurt_repro.metric.convert.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.convert.official_checkpoint import SETTINGS, load_official
 from bleurt_repro.metric.files.records import numbered_lines, open_input, parse_json
 from bleurt_repro.metric.files.writing import naming_what_fails, put, remove_leftovers, unfinished_folder
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.architecture import GELUS
+from bleurt_repro.metric.loading.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import write_checksums
-from bleurt_repro.metric.loading.find import find_checkpoint, load_checkpoint
 from bleurt_repro.metric.loading.hub import HUB_FILES
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
+from bleurt_repro.metric.loading.open import find_checkpoint, load_checkpoint
 from bleurt_repro.metric.loading.quiet import quiet_transformers
 from bleurt_repro.metric.loading.save import record_for_other_tools
 

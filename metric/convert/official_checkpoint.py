@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.convert.architecture import (
+from bleurt_repro.metric.install import install_hint
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.architecture import (
     GELUS,
     check_weights,
     is_rembert,
@@ -22,13 +24,11 @@ from bleurt_repro.metric.convert.architecture import (
     scorer_model,
     weight_shapes,
 )
-from bleurt_repro.metric.convert.official_tokenizer import (
+from bleurt_repro.metric.loading.official_tokenizer import (
     read_vocabulary,
     sentencepiece_tokenizer,
     wordpiece_tokenizer,
 )
-from bleurt_repro.metric.install import install_hint
-from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.quiet import first_line
 
 if TYPE_CHECKING:

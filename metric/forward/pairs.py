@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bleurt_repro.metric.forward.packed import PackedForward
     from bleurt_repro.metric.forward.score_cache import ScoreCache
-    from bleurt_repro.metric.loading.find import Checkpoint
+    from bleurt_repro.metric.loading.open import Checkpoint
     from bleurt_repro.metric.options import Computing
 
 Forward = Callable[[Sequence[Encoded]], "Tensor"]

@@ -183,7 +183,7 @@ def all_rows(
 def _content(name: str) -> str:
     """Hash a checkpoint or encoder, so that other weights of the same name make another cell."""
     from bleurt_repro.metric.loading.checksums import content_hash
-    from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import find_checkpoint
 
     return content_hash(Path(find_checkpoint(name)))
 

@@ -108,7 +108,7 @@ class FineTuning:
 
     def _start(self, start: str) -> str:
         from bleurt_repro.metric.loading.checksums import content_hash
-        from bleurt_repro.metric.loading.find import find_checkpoint
+        from bleurt_repro.metric.loading.open import find_checkpoint
 
         if start not in self._content:
             self._content[start] = content_hash(Path(find_checkpoint(start)))

@@ -16,7 +16,7 @@ from bleurt_repro.cli import main
 from bleurt_repro.metric.convert import convert as conversion
 from bleurt_repro.metric.convert.convert import convert
 from bleurt_repro.metric.forward.encoding import PairEncoder
-from bleurt_repro.metric.loading.find import load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from bleurt_repro.metric.register import SCRIPT
 from tests.bleurt_pytorch_ports import make_port, put_into_cache
 from tests.official_checkpoints import PAIRS, cut, expected_scores, own_scores, refused

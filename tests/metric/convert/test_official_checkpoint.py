@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bleurt_repro.metric.convert.convert import convert
-from bleurt_repro.metric.loading.find import load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.official_checkpoints import (
     PAIRS,
     cut,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bleurt_repro.metric.convert.official_tokenizer import sentencepiece_tokenizer, wordpiece_tokenizer
 from bleurt_repro.metric.forward.encoding import PairEncoder, truncated_lengths, without_lone_surrogates
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.official_tokenizer import sentencepiece_tokenizer, wordpiece_tokenizer
 from tests.official_checkpoints import make_sentencepiece, make_vocabulary, official_truncation, official_wordpiece
 
 VOCABULARY = {token: i for i, token in enumerate(make_vocabulary())}

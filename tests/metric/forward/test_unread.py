@@ -11,7 +11,7 @@ import pytest
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run
 from bleurt_repro.metric.forward.encoding import has_invisible, is_other_script, reads_latin_only
-from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
+from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
 from tests.conftest import SPACE
 
 THAI = "\u0e09\u0e31\u0e19\u0e2b\u0e34\u0e27"

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading import find
-from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, embedded_names, find_checkpoint, load_checkpoint
+from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, embedded_names, find_checkpoint, load_checkpoint
 from tests.conftest import make_tiny_scorer
 
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE
-from bleurt_repro.metric.loading.find import load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from bleurt_repro.metric.loading.save import _one_of_the_two_nearest, rounded_to_float8, save_scorer
 from tests.conftest import make_tiny_scorer
 from tests.killed import kill_at_every_operation

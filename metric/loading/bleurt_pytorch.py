@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.convert.architecture import (
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.architecture import (
     GELUS,
     TANH_GELUS,
     is_rembert,
@@ -17,13 +18,12 @@ from bleurt_repro.metric.convert.architecture import (
     scorer_config,
     scorer_model,
 )
-from bleurt_repro.metric.convert.official_tokenizer import (
+from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
+from bleurt_repro.metric.loading.official_tokenizer import (
     read_vocabulary,
     sentencepiece_tokenizer,
     wordpiece_tokenizer,
 )
-from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
 from bleurt_repro.metric.loading.quiet import first_line
 
 if TYPE_CHECKING:

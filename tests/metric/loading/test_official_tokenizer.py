@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from bleurt_repro.metric.convert.official_tokenizer import (
+from bleurt_repro.metric.loading.official_tokenizer import (
     read_vocabulary,
     sentencepiece_tokenizer,
     wordpiece_tokenizer,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.convert.architecture import PADDING_ID
+from bleurt_repro.metric.loading.architecture import PADDING_ID
 from bleurt_repro.metric.loading.quiet import first_line
 
 if TYPE_CHECKING:

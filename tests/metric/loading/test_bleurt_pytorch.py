@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.convert.bleurt_pytorch import load_bleurt_pytorch
-from bleurt_repro.metric.loading.find import load_checkpoint
+from bleurt_repro.metric.loading.bleurt_pytorch import load_bleurt_pytorch
+from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.bleurt_pytorch_ports import edit_config, make_port
 from tests.official_checkpoints import expected_scores
 

@@ -15,8 +15,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.convert.bleurt_pytorch import MODEL_TYPE, SAFE_REVISION, load_bleurt_pytorch
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.bleurt_pytorch import MODEL_TYPE, SAFE_REVISION, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import FileHashes, checked_content, content_hash
 from bleurt_repro.metric.loading.ensemble import Ensemble, Member, common_layout, is_ensemble, read_ensemble
 from bleurt_repro.metric.loading.hub import HUB_FILES, HUB_ID, download
