@@ -18,18 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.metric.files.records import file_form, parse_number, read_records, text_lines
 from bleurt_repro.metric.files.writing import write_json_lines, write_text, written_folder
-from bleurt_repro.metric.statistics import standardise
+from bleurt_repro.metric.statistics import Values, standardise
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 Triple = dict[str, Any]
-Values = NDArray[np.float64]
 
 # RoBLEURT, section 2.2: the share of hypotheses that lose words.
 DROPPING_RATE = 0.3

@@ -24,13 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bleurt_repro.metric.files.writing import chosen_folder, write_text, written_folder
 from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, Ensemble, Member, common_layout, is_ensemble
 from bleurt_repro.metric.loading.open import Checkpoint, find_checkpoint, load_checkpoint
-from bleurt_repro.metric.statistics import kendall_tau, pearson_r, standardise
+from bleurt_repro.metric.statistics import Values, kendall_tau, pearson_r, standardise
 from bleurt_repro.training.results import RESULTS, Result, fingerprint
 
 CONFIG = "config.json"
@@ -41,8 +40,6 @@ DTYPES = {
     "float8": "float8_e4m3fn",
 }  # torch's names
 FILE_SIZE = re.compile(r"\s*0*[1-9]\d{0,8}\s*[KMGT]B\s*", re.IGNORECASE)  # as huggingface_hub reads sizes
-
-Values = NDArray[np.float64]
 
 
 def average_scorers(

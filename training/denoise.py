@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.metric.statistics import standardise
+from bleurt_repro.metric.statistics import Values, standardise
 
 if TYPE_CHECKING:
     from bleurt_repro.training.experiments.metric_rows import Row
 
-Values = NDArray[np.float64]
 Rating = dict[str, Any]
 
 METHODS = ("rescore", "remove", "mark")
