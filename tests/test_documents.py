@@ -1,7 +1,7 @@
 """README and tutorials: their commands run, in order, and print what the pages show; every page names what exists.
 
-In the default suite they run in the test environment with an empty HOME; the long test installs the package into a
-fresh environment first.
+README runs after a plain, not editable, installation, inside a clone and in another folder. The other pages run in the test
+environment. HOME is an empty folder.
 """
 
 from __future__ import annotations
@@ -94,6 +94,23 @@ def place(tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A fresh clone without the larger checkpoint, and beside it an environment in which it is installed."""
+    folder = tmp_path_factory.mktemp("fresh")
+    left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "bleurt-repro-base")
+    shutil.copytree(ROOT, folder / "clone", symlinks=True, ignore=left_out)
+    (folder / "home").mkdir()
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    packages = next(folder.glob("venv/lib/python*/site-packages"))
+    # the dependencies are those of the test environment; its own, editable installation of the package must not be found
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = folder / "venv" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*install, folder / "clone"], check=True)
+    return folder
+
+
 def environment(place: Path, python: Path) -> dict[str, str]:
     kept = ("OMP_NUM_THREADS", "TMPDIR", "LANG")
     return {name: os.environ[name] for name in kept if name in os.environ} | {
@@ -127,36 +144,59 @@ def run_page(page: Path, place: Path, python: Path) -> None:
             assert_printed(done.stdout, block.shown, where)
 
 
-@pytest.mark.parametrize("page", [README, SCORES], ids=lambda page: page.stem)
-def test_a_page_does_what_it_shows(page, place):
-    run_page(page, place, Path(sys.executable))
+def python_of(clone: Path) -> Path:
+    return clone / "venv" / "bin" / "python"
+
+
+def test_the_readme_does_what_it_shows_inside_a_clone(clone):
+    printed = subprocess.run(
+        [python_of(clone), "-c", "import bleurt_repro; print(bleurt_repro.__file__)"],
+        cwd=clone / "clone",
+        env=environment(clone, python_of(clone)),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed.startswith(str(clone / "venv")), "the clone shadows the installed package"
+    run_page(README, clone, python_of(clone))
+
+
+def test_the_readme_does_what_it_shows_in_another_folder(clone, place):
+    run_page(README, place, python_of(clone))
+
+
+def test_the_package_runs_as_a_module_inside_a_clone(clone):
+    said = subprocess.run(
+        [python_of(clone), "-m", "bleurt_repro", "--version"],
+        cwd=clone / "clone",
+        env=environment(clone, python_of(clone)),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert said.startswith("bleurt-repro ")
+
+
+def test_the_page_on_scores_does_what_it_shows(place):
+    run_page(SCORES, place, Path(sys.executable))
 
 
 @pytest.mark.long
-def test_the_tutorial_does_what_it_shows(place):
-    run_page(TUTORIAL, place, Path(sys.executable))
-    assert (place / "clone" / "my-metric" / "curves.png").is_file()
-    assert "bleurt-repro-mini" in (place / "clone" / "report" / "table.md").read_text()
+def test_the_tutorial_does_what_it_shows(clone):
+    run_page(TUTORIAL, clone, python_of(clone))
+    assert (clone / "clone" / "my-metric" / "curves.png").is_file()
+    assert "bleurt-repro-mini" in (clone / "clone" / "report" / "table.md").read_text()
 
 
-@pytest.mark.long
-def test_both_in_a_fresh_environment(place):
-    """The package is installed as a user installs it; its dependencies are those of the test environment."""
-    fresh = place / "fresh"
-    subprocess.run([sys.executable, "-m", "venv", fresh], check=True)
-    packages = next(fresh.glob("lib/python*/site-packages"))
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    source = place / "source"
-    rooms = ("bleurt_repro", "metric", "datasets_builders", "training", "hub_cards")
-    for room in rooms:
-        shutil.copytree(ROOT / room, source / room, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    python = fresh / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*install, str(source)], check=True)
-    for page in (README, TUTORIAL):
-        run_page(page, place, python)
+def test_the_table_of_the_readme_is_drawn_from_results():
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from draw_readme import with_table
+    finally:
+        sys.path.pop(0)
+    page = README.read_text(encoding="utf-8")
+    assert "| **bleurt-repro-mini** |" in page or "| **bleurt-repro-mini**" in page
+    assert with_table(page) == page, "run: python docs/draw_readme.py README.md"
 
 
 def test_the_comparison_of_outputs_can_fail():
@@ -181,7 +221,7 @@ PAGES = [
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name not in DRAWN and "results" not in page.parts),
     ROOT / "fuzz" / "README.md",
 ]
-ROOMS = "bleurt_repro|metric|datasets_builders|training|hub_cards|recipes|tests|benchmarks|fuzz|docs"
+ROOMS = "src|metric|datasets_builders|training|hub_cards|recipes|tests|benchmarks|fuzz|docs"
 NAMED_PATH = re.compile(rf"(?<![\w./-])(?:{ROOMS})/[\w./-]*\w")
 NAMED_TEST = re.compile(r"\btest_\w+\.py")
 TESTS = {path.name for path in (ROOT / "tests").rglob("test_*.py")}

@@ -1,0 +1,89 @@
+"""Draw the table of README.md from results files.
+
+    python docs/draw_readme.py README.md
+
+The table stands between `<!-- begin table -->` and `<!-- end table -->`. A figure that no results file holds is left empty.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from bleurt_repro.metric.files.tables import markdown_table
+
+RESULTS = Path(__file__).resolve().parent / "results"
+EXPERTS, CROWD, PAIRS, SPEED, SIZE = (
+    "agreement with experts",
+    "agreement with crowd raters",
+    "minimal pairs right, %",
+    "pairs per second",
+    "size, MB",
+)
+# Each row: its heading, its names in the results of agreement and of sanity, its speed (file and name there), its size in MB.
+MINI, BASE = "all-MiniLM-L6-v2, layer 4", "all-mpnet-base-v2, layer 9"
+OURS, PEER = "ours, exact", "bert-score, the same encoder"
+ROWS: tuple[tuple[str, str, tuple[str, str] | None, int | None], ...] = (
+    ("**bleurt-repro-base**", "bleurt-repro-base", ("speed-base", OURS), 110),
+    ("**bleurt-repro-mini**", "bleurt-repro-mini", ("speed-mini", OURS), 23),
+    ("BERTScore with mpnet-base", f"bertscore ({BASE})", ("speed-base", PEER), 438),
+    ("BERTScore with MiniLM", f"bertscore ({MINI})", ("speed-mini", PEER), 91),
+    ("chrF++", "chrf++", None, None),
+    ("sentence BLEU", "sentbleu", None, None),
+)
+# The paper's figures for its own models, on the whole of WMT 2018.
+PUBLISHED = {"BLEURTbase": "BLEURT, BERT-base (published)", "BLEURT": "BLEURT, BERT-large (published)"}
+
+
+def read(name: str) -> dict[str, Any]:
+    """Read a results file of docs/results."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def taus(*names: str) -> dict[str, float]:
+    """Return the average Kendall tau of each metric in results of `experiment agreement`; of two files the first counts."""
+    rows = [row for name in reversed(names) for row in read(name)["rows"]]
+    return {row["name"]: row["average"]["kendall_tau"] for row in rows}
+
+
+def minimal_pairs(*names: str) -> dict[str, float]:
+    """Return the share of minimal pairs that each metric ranks right in results of `experiment sanity`."""
+    rows = [row for name in reversed(names) for row in read(name)["rows"]]
+    return {row["name"]: row["tables"]["minimal_pairs"]["shares"]["overall"]["share"] for row in rows}
+
+
+def draw_table() -> str:
+    """Return the table as Markdown."""
+    experts, crowd = taus("mqm21"), taus("wmt18", "wmt18-base")
+    shares = minimal_pairs("sanity", "sanity-base")
+    cells = []
+    for heading, name, speed, size in ROWS:
+        rate = None if speed is None else _pairs_per_second(*speed)
+        numbers = [_percent(experts.get(name)), _percent(crowd.get(name)), _percent(shares.get(name))]
+        cells.append([heading, *numbers, "" if rate is None else f"{rate:.0f}", size or ""])
+    published = {row["name"]: row["average"]["kendall_tau"] for row in read("wmt18")["published"]}
+    for name, heading in PUBLISHED.items():
+        cells.append([heading, "", _percent(published[name]), "", "", ""])
+    return markdown_table(["metric", EXPERTS, CROWD, PAIRS, SPEED, SIZE], cells) + "\n"
+
+
+def _pairs_per_second(file: str, name: str) -> float:
+    return next(way["pairs_per_second"] for way in read(file)["ways"] if way["name"] == name)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f}"
+
+
+def with_table(page: str) -> str:
+    """Return the page with the table drawn anew between its markers."""
+    begin, end = "<!-- begin table -->\n", "<!-- end table -->"
+    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}{draw_table()}{end}", page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
