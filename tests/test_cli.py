@@ -111,7 +111,7 @@ def test_truncation_is_said_on_standard_error(run, files, tiny_scorer):
         (["--references", "r.txt", "--candidates", "c.txt", "--sources", "c.txt"], "tiny reads no sources"),
         (["--references", "r.txt", "--candidates", "c.txt", "--checkpoint", "unheard-of"], "known names are bleurt-repro-"),
         (["--references", "r.txt", "--candidates", "c.txt", "--aggregate", "median"], "one of max, mean"),
-        (["--references", "r.txt", "--candidates", "c.txt", "--output", "no/such/folder/x"], "No such file or directory"),
+        (["--references", "r.txt", "--candidates", "c.txt", "--output", "no/such/folder/x"], "in a folder that does not exist"),
         (["--pairs", "bad.jsonl"], "bad.jsonl, line 1: not JSON"),
     ],
 )  # fmt: skip

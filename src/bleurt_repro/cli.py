@@ -1,7 +1,7 @@
-"""The command line, `bleurt-repro`: each command is a thin call into the room that does the work.
+"""The command line, `bleurt-repro`: each command is a short function that calls the package that does the work.
 
-Imports stand inside the commands, so that `bleurt-repro --help` answers at once. Exit codes: 0, or 2 on a usage or
-input error, which is printed in one line on standard error (set BLEURT_REPRO_DEBUG=1 for the traceback).
+The commands import what they need when they run, so that `bleurt-repro --help` answers at once. Exit codes: 0, or 2 after a
+usage or input error, which is one line on standard error (set BLEURT_REPRO_DEBUG=1 to see the traceback).
 """
 
 from __future__ import annotations
@@ -36,35 +36,37 @@ from bleurt_repro.cli_style import (
     Overwrite,
     Progress,
     Workers,
-    chosen_engine,
     echo,
     examples,
+    make_engine,
     with_dashes,
 )
 from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, experiment_app, finetune, pretrain
 
 NAME = "bleurt-repro"
-# How a card begins.
+# The first bytes of a card.
 CARD_START = re.compile(rb"---\r?\n")
-# typer names these errors of its parser, or takes them from click, by its version.
+# The base class of usage errors: newer versions of typer have their own copy of click.
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
-    help="BLEURT and RoBLEURT: learned metrics of generated text, from raw text to published model.",
+    help="BLEURT and RoBLEURT: score generated text with learned metrics, and train, evaluate and publish your own.",
     cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"token_normalize_func": with_dashes, "help_option_names": ["--help", "-h"]},
 )
-publish_app = typer.Typer(cls=Group, help="Put a checkpoint, a dataset or the Space on the Hub.", no_args_is_help=True)
+publish_app = typer.Typer(
+    cls=Group, help="Publish a checkpoint, a dataset or the demo Space on the Hub.", no_args_is_help=True
+)
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(publish_app, name="publish")
 command = functools.partial(app.command, cls=Command)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from bleurt_repro import __version__
 
         typer.echo(f"bleurt-repro {__version__}")
@@ -74,7 +76,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -111,22 +113,6 @@ def score(
         bool,
         typer.Option("--calibrated", help="Percentiles of human ratings, not raw scores."),
     ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            help="Also the interval in which the rating lies in this share of cases: 0.9.", min=0.5, max=0.99
-        ),
-    ] = None,
-    judgements: Annotated[
-        int, typer.Option(min=1, help="The rating of the interval is the mean of so many people's judgements.")
-    ] = 1,
-    group: Annotated[
-        str | None,
-        typer.Option(help="The candidates' group, such as a language pair, if intervals were fitted on it."),
-    ] = None,
-    error_free: Annotated[
-        bool, typer.Option("--error-free", help="Also the probability that a rater sees no error.")
-    ] = False,
     device: Device = None,
     dtype: Dtype = None,
     backend: Backend = "torch",
@@ -161,7 +147,7 @@ def score(
     from bleurt_repro.metric.bulk.scoring import score_files
 
     score_files(
-        engine=chosen_engine(engine, address, workers),
+        engine=make_engine(engine, address, workers),
         references=references,
         candidates=candidates,
         sources=sources,
@@ -174,10 +160,6 @@ def score(
         shard_index=shard_index,
         system=system,
         overwrite=overwrite,
-        interval=interval,
-        judgements=judgements,
-        group=group,
-        error_free=error_free,
         scorer_options={
             "checkpoint": checkpoint,
             "device": device,
@@ -202,32 +184,34 @@ def compare(
         typer.Option(
             "--references",
             "-r",
-            help="Text of one segment a line, or CSV, TSV, JSONL or Parquet; of several files, each holds one more "
-            "reference a segment.",
+            help="One or more files of references: text with one segment per line, CSV, TSV, JSONL or Parquet. Each file "
+            "holds one reference per segment.",
         ),
     ],
     candidates: Annotated[
         list[str],
-        typer.Option("--candidates", "-c", help="Likewise, one file a system."),
+        typer.Option("--candidates", "-c", help="Files of candidates in the same formats, one file per system."),
     ],
     sources: Annotated[
         str | None,
-        typer.Option("--sources", "-s", help="Likewise, if the checkpoint reads sources."),
+        typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
     ] = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
-            "--output", "-o", help="Files to write: .json (everything), .csv (a row a segment), .md or .tex (tables)."
+            "--output",
+            "-o",
+            help="One or more files to write: .json (all results), .csv (one row per segment), .md or .tex (tables).",
         ),
     ] = None,
     overwrite: Overwrite = False,
     show: Annotated[
         int,
-        typer.Option(min=0, help="How many segments to show, of those that differ most."),
+        typer.Option(min=0, help="Number of segments to show, those where the systems differ most."),
     ] = 5,
-    resamples: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of the bootstrap.")] = 1000,
-    confidence: Annotated[float, typer.Option(min=0.01, max=0.999, help="Of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.", rich_help_panel="Statistics")] = 0,
+    resamples: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of bootstrap resamples.")] = 1000,
+    confidence: Annotated[float, typer.Option(min=0.01, max=0.999, help="Confidence level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.", rich_help_panel="Statistics")] = 0,
     checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
     aggregate: Aggregate = "max",
     device: Device = None,
@@ -236,7 +220,7 @@ def compare(
     cache: Cache = None,
     progress: Progress = None,
 ) -> None:
-    """Compare systems on one test set: means with intervals, paired tests, where they differ most."""
+    """Compare systems on one test set: mean scores with intervals, paired tests, segments that differ most."""
     from bleurt_repro.metric.compare.compare_files import compare_files
     from bleurt_repro.metric.compare.report import comparison_text
 
@@ -267,14 +251,14 @@ def demo(
     checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Of this machine; default: the first free one from 7860."),
+        typer.Option(min=1, max=65535, help="Port on this machine.", show_default="the first free one from 7860"),
     ] = None,
     device: Device = None,
     share: Annotated[
-        bool, typer.Option("--share", help="Make a public link through Gradio's servers.", rich_help_panel="Server")
+        bool, typer.Option("--share", help="Create a public link through Gradio's servers.", rich_help_panel="Server")
     ] = False,
 ) -> None:
-    """Open the demo in a browser: score a pair, compare two systems; nothing leaves this machine."""
+    """Start the demo, a page in the browser that scores texts and compares systems; no text leaves this machine."""
     from bleurt_repro.metric.demo.serve import run_demo
 
     run_demo(checkpoint, port=port, device=device, share=share)
@@ -288,51 +272,67 @@ def demo(
 )
 def convert(
     source: Annotated[
-        str, typer.Argument(help="Official BLEURT folder or zip, bleurt-pytorch folder, Hub id or name.")
+        str,
+        typer.Argument(help="Official BLEURT checkpoint (folder, zip or name), or a bleurt-pytorch folder or Hub id."),
     ],
-    destination: Annotated[str | None, typer.Argument(help="Folder to write; must not exist.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="The folder to write, as an option.")] = None,
+    destination: Annotated[str | None, typer.Argument(help="Folder to write; it must not exist.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Folder to write, instead of DESTINATION.")
+    ] = None,
     scores: Annotated[
         str | None,
-        typer.Option(help="JSONL of reference, candidate, score to compare with; default: the source's scores.jsonl."),
+        typer.Option(
+            help="JSONL file with reference, candidate and score, to compare scores with.",
+            show_default="scores.jsonl of the source",
+        ),
     ] = None,
     max_difference: Annotated[
-        float | None, typer.Option(help="Largest difference allowed from those scores; default: 2e-5.")
+        float | None, typer.Option(help="Largest difference from those scores to allow.", show_default="2e-5")
     ] = None,
-    gelu: Annotated[str, typer.Option(help="tanh, erf or auto: what the source says, else tanh.")] = "auto",
+    gelu: Annotated[
+        str, typer.Option(help="GELU variant: tanh, erf, or auto (as the source says, or tanh).")
+    ] = "auto",
 ) -> None:
-    """Convert an official BLEURT checkpoint to one that transformers opens and that gives the same scores."""
+    """Convert an official BLEURT checkpoint to a folder that transformers opens, with the same scores."""
     from bleurt_repro.metric.convert.convert import convert as convert_checkpoint
 
     if (destination is None) == (output is None):
         raise ValueError(
-            "name the folder to write once: bleurt-repro convert SOURCE DESTINATION, or --output DESTINATION"
+            "expected one folder to write: bleurt-repro convert SOURCE DESTINATION, or --output DESTINATION"
         )
     folder = str(destination or output)
-    made = convert_checkpoint(source, folder, scores=scores, max_difference=max_difference, gelu=gelu)
-    echo(f"wrote {folder}: {made.architecture}, {made.max_length} tokens, {made.activation}")
-    echo(f"parity: {made.parity or 'not measured, for want of scores to compare with'}")
+    result = convert_checkpoint(source, folder, scores=scores, max_difference=max_difference, gelu=gelu)
+    echo(f"wrote {folder}: {result.architecture}, {result.max_length} tokens, {result.activation}")
+    echo(f"parity: {result.parity or 'not measured: give --scores FILE to compare with official scores'}")
 
 
 @command(epilog=examples("bleurt-repro register", "bleurt-repro register --as bleurt"))
 def register(
     name: Annotated[
-        str, typer.Option("--as", help="The name to load it by; bleurt takes the place of evaluate's own module.")
+        str, typer.Option("--as", help="Name to load the metric by; bleurt replaces evaluate's own module.")
     ] = "bleurt_repro",
 ) -> None:
-    """Make evaluate.load("bleurt_repro") work from any folder, offline."""
+    """Make evaluate.load("bleurt_repro") work in any folder and offline."""
     from bleurt_repro.metric.register import register as register_metric
 
     path = register_metric(name)
     echo(f'evaluate.load("{name}") now reads {path}')
 
 
-RepoId = Annotated[str, typer.Option("--repo-id", help="Where to: ORG/NAME; created if it does not exist.")]
-Private = Annotated[bool, typer.Option("--private", help="Make it a private repository.")]
-Revision = Annotated[str | None, typer.Option(help="Branch; created if it does not exist. Default: main.")]
-CreatePr = Annotated[bool, typer.Option("--create-pr", help="Propose it in a pull request.")]
-SOURCE_HELP = "What pip fetches the package by, git+https://...; default: BLEURT_REPRO_SOURCE."
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check, and list what would be published; nothing is sent.")]
+RepoId = Annotated[
+    str, typer.Option("--repo-id", help="Repository on the Hub, ORG/NAME; created if it does not exist.")
+]
+Private = Annotated[bool, typer.Option("--private", help="Create a private repository.")]
+Revision = Annotated[str | None, typer.Option(help="Branch; created if it does not exist.", show_default="main")]
+CreatePr = Annotated[bool, typer.Option("--create-pr", help="Open a pull request instead of committing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the files and list them; nothing is sent to the Hub.")]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        help="Address that pip installs the package from, such as git+https://github.com/ORG/NAME, for the card.",
+        show_default="the variable BLEURT_REPRO_SOURCE",
+    ),
+]
 
 
 @publish_app.command(
@@ -344,15 +344,15 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check, and list what wo
     ),
 )
 def publish_model(
-    path: Annotated[str, typer.Argument(help="Folder of the checkpoint.")],
+    path: Annotated[str, typer.Argument(help="Folder with the checkpoint.")],
     repo_id: RepoId,
     private: Private = False,
     revision: Revision = None,
     create_pr: CreatePr = False,
     dry_run: DryRun = False,
-    source: Annotated[str | None, typer.Option(help=SOURCE_HELP)] = None,
+    source: Source = None,
 ) -> None:
-    """Publish a checkpoint with its card."""
+    """Publish a checkpoint and its card."""
     _publish("model", path, repo_id, private, revision, create_pr, dry_run, source=source)
 
 
@@ -365,14 +365,14 @@ def publish_model(
     ),
 )
 def publish_dataset(
-    path: Annotated[str, typer.Argument(help="Folder that `bleurt-repro data ...` wrote.")],
+    path: Annotated[str, typer.Argument(help="Folder written by `bleurt-repro data ...`.")],
     repo_id: RepoId,
     private: Private = False,
     revision: Revision = None,
     create_pr: CreatePr = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Publish ratings or synthetic pairs with their card."""
+    """Publish ratings or synthetic pairs and their card."""
     _publish("dataset", path, repo_id, private, revision, create_pr, dry_run)
 
 
@@ -386,9 +386,14 @@ def publish_dataset(
 )
 def publish_space(
     repo_id: RepoId,
-    path: Annotated[str | None, typer.Argument(help="Folder; default: the Space in the package.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(help="Folder with the Space.", show_default="the Space in the package")
+    ] = None,
     requirement: Annotated[
-        str | None, typer.Option(help="What the Space installs the package by; default: a wheel that it carries.")
+        str | None,
+        typer.Option(
+            help="Line of requirements.txt that installs the package.", show_default="a wheel published with the Space"
+        ),
     ] = None,
     private: Private = False,
     revision: Revision = None,
@@ -424,30 +429,34 @@ def _publish(
     )
 )
 def card(
-    folder: Annotated[str, typer.Argument(help="Checkpoint, dataset or Space; by default its README.md is written.")],
-    training: Annotated[list[str] | None, typer.Option(help="results.json of a training run; repeatable.")] = None,
+    folder: Annotated[str, typer.Argument(help="Folder with a checkpoint, a dataset or a Space.")],
+    training: Annotated[list[str] | None, typer.Option(help="One or more results.json of training runs.")] = None,
     results: Annotated[
         list[str] | None,
-        typer.Option("--results", "--agreement", help="results.json of agreement, sanity or webnlg; repeatable."),
+        typer.Option("--results", "--agreement", help="One or more results.json of experiments with the checkpoint."),
     ] = None,
-    repo_id: Annotated[str | None, typer.Option(help="Where it will be published, org/name.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="Where to find the commands that make it.")] = None,
-    license: Annotated[str | None, typer.Option(help="By the Hub's name for it, such as apache-2.0.")] = None,
-    data_terms: Annotated[str | None, typer.Option(help="A sentence on the terms of the data.")] = None,
-    domain: Annotated[str | None, typer.Option(help="A sentence on what texts a checkpoint is for.")] = None,
+    repo_id: Annotated[str | None, typer.Option(help="Repository where it will be published, ORG/NAME.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Commands that made it: a sentence or a link.")] = None,
+    license: Annotated[str | None, typer.Option(help="Licence by the Hub's name for it, such as apache-2.0.")] = None,
+    data_terms: Annotated[str | None, typer.Option(help="Sentence on the terms of use of the data.")] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="Sentence on the languages and kinds of text the checkpoint is for.")
+    ] = None,
     base_model: Annotated[str | None, typer.Option(help="Hub id of the encoder that training started from.")] = None,
-    dataset: Annotated[list[str] | None, typer.Option(help="Hub id of training data; repeatable.")] = None,
-    source: Annotated[str | None, typer.Option(help=SOURCE_HELP)] = None,
-    title: Annotated[str | None, typer.Option(help="What to call a dataset.")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="One or more Hub ids of training data.")] = None,
+    source: Source = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of a dataset's card.", show_default="the folder's name")
+    ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="File to write; default: README.md in the folder.")
+        str | None, typer.Option("--output", "-o", help="File to write.", show_default="README.md in the folder")
     ] = None,
 ) -> None:
-    """Draw a card from results files, or from a dataset's own files."""
+    """Write the card of a checkpoint from its results files, or of a dataset from its files."""
     from pathlib import Path
 
     from bleurt_repro.hub_cards.publish import draw_card
-    from bleurt_repro.metric.files.writing import chosen_output, write_text
+    from bleurt_repro.metric.files.writing import validate_output, write_text
 
     text = draw_card(
         folder,
@@ -464,7 +473,7 @@ def card(
         title=title,
     )
     inputs = [*(training or []), *(results or [])]
-    write_text(chosen_output(output, inputs, CARD_START) if output else Path(folder) / "README.md", text)
+    write_text(validate_output(output, inputs, CARD_START) if output else Path(folder) / "README.md", text)
 
 
 app.command(

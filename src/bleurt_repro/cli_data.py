@@ -1,4 +1,4 @@
-"""The command line's part on data: `bleurt-repro data ...`."""
+"""The commands that prepare data: `bleurt-repro data ...`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,41 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Address, Command, Engine, Group, Overwrite, Workers, chosen_engine, echo, examples
+from bleurt_repro.cli_style import (
+    Address,
+    Command,
+    Device,
+    Engine,
+    Group,
+    Overwrite,
+    Progress,
+    Workers,
+    echo,
+    examples,
+    make_engine,
+)
 
-data_app = typer.Typer(cls=Group, help="Gather human ratings and synthetic pairs.", no_args_is_help=True)
+data_app = typer.Typer(cls=Group, help="Prepare human ratings and synthetic pairs.", no_args_is_help=True)
+
+# The default of options that override a setting of the recipe.
+OF_RECIPE = "set by the recipe"
+# Options that several commands share.
+RATING_COLUMNS = "CSV, TSV, JSONL or Parquet file of ratings with the columns reference, candidate and score."
+DataFolder = Annotated[str | None, typer.Option(help="Folder with rating files or the unpacked official archives.")]
+HubDataset = Annotated[
+    str | None, typer.Option(help="Hub dataset to read instead of a folder: RicardoRei/wmt-da-human-evaluation.")
+]
+HubRevision = Annotated[str | None, typer.Option(help="Branch, tag or commit of the Hub dataset.")]
+LanguagePairs = Annotated[list[str], typer.Option(help="One or more language pairs, such as de-en or '*-en'.")]
+Format = Annotated[str, typer.Option(help="Format of the files: jsonl or parquet.")]
+ResumableFolder = Annotated[str, typer.Option("--output", "-o", help="Folder to write; an unfinished one is resumed.")]
+JsonlOutput = Annotated[str, typer.Option("--output", "-o", help="JSONL file to write.")]
+PairCount = Annotated[int, typer.Option(help="Number of pairs to make.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
+SplitSeed = Annotated[int, typer.Option(help="Seed of the split.")]
+TextColumn = Annotated[
+    str | None, typer.Option(help="Column that holds the text: a name, or a number counted from 1.")
+]
 
 
 @data_app.command(
@@ -20,24 +52,31 @@ data_app = typer.Typer(cls=Group, help="Gather human ratings and synthetic pairs
     ),
 )
 def data_wmt(
-    config_name: Annotated[str, typer.Option(help="The year to test on (2017, 2018, 2019, ...), or 'all'.")],
-    output: Annotated[str, typer.Option(help="Folder to write: train, validation and test.")],
-    data_dir: Annotated[
-        str | None, typer.Option(help="Folder of ratings, or of the official archives, unpacked.")
-    ] = None,
-    hub_dataset: Annotated[str | None, typer.Option(help="Instead: RicardoRei/wmt-da-human-evaluation.")] = None,
-    hub_revision: Annotated[str | None, typer.Option(help="Its branch, tag or commit.")] = None,
-    language_pairs: Annotated[list[str], typer.Option(help="Such as de-en or '*-en'; repeatable.")] = ["*-en"],  # noqa: B006
+    config_name: Annotated[
+        str, typer.Option(help="Year to test on (2017, 2018, 2019, ...), or 'all' to train on every year.")
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Folder to write: the splits train, validation and test.")
+    ],
+    data_dir: DataFolder = None,
+    hub_dataset: HubDataset = None,
+    hub_revision: HubRevision = None,
+    language_pairs: LanguagePairs = ["*-en"],  # noqa: B006
     validation_ratio: Annotated[
-        float | None, typer.Option(help="Of the training years; default: the paper's.")
+        float | None,
+        typer.Option(help="Share of the training years to validate on.", show_default="the paper's for that year"),
     ] = None,
-    one_record_per_system: Annotated[bool, typer.Option(help="Train on a record for each of several systems.")] = True,
-    average_duplicates: Annotated[bool, typer.Option(help="Train on one record for each candidate.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the validation split.")] = 0,
-    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    one_record_per_system: Annotated[
+        bool, typer.Option(help="Write a training record for each system if several had the same output.")
+    ] = True,
+    average_duplicates: Annotated[
+        bool, typer.Option(help="Average the ratings of identical candidates into one training record.")
+    ] = False,
+    seed: SplitSeed = 0,
+    format: Format = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
-    """Write human ratings of translations, split by year as in the paper."""
+    """Write WMT human ratings of translations, split by year as in the paper."""
     from bleurt_repro.datasets_builders.ratings.export import export_wmt
 
     counts = export_wmt(
@@ -66,20 +105,22 @@ def data_wmt(
     ),
 )
 def data_relative_ranks(
-    config_name: Annotated[str, typer.Option(help="The year: 2018, 2019, ...")],
-    output: Annotated[str, typer.Option(help="Folder to write: test.")],
-    data_dir: Annotated[
-        str | None, typer.Option(help="Folder of ratings, or of the official archives, unpacked.")
-    ] = None,
-    hub_dataset: Annotated[str | None, typer.Option(help="Instead: RicardoRei/wmt-da-human-evaluation.")] = None,
-    hub_revision: Annotated[str | None, typer.Option(help="Its branch, tag or commit.")] = None,
-    language_pairs: Annotated[list[str], typer.Option(help="Such as de-en or '*-en'; repeatable.")] = ["*-en"],  # noqa: B006
-    min_difference: Annotated[float, typer.Option(help="Of the raw scores, in points of 100.")] = 25.0,
-    given: Annotated[bool, typer.Option("--given", help="Read the pairs given, in place of making them.")] = False,
-    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    config_name: Annotated[str, typer.Option(help="Year of the evaluation: 2018, 2019, ...")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write: the split test.")],
+    data_dir: DataFolder = None,
+    hub_dataset: HubDataset = None,
+    hub_revision: HubRevision = None,
+    language_pairs: LanguagePairs = ["*-en"],  # noqa: B006
+    min_difference: Annotated[
+        float, typer.Option(help="Smallest difference of two raw scores (0 to 100) that makes a pair.")
+    ] = 25.0,
+    given: Annotated[
+        bool, typer.Option("--given", help="Read the official daRR pairs instead of making pairs from ratings.")
+    ] = False,
+    format: Format = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
-    """Write pairs of translations of which one was rated clearly better (daRR)."""
+    """Write pairs of translations, one rated clearly better than the other (daRR)."""
     from bleurt_repro.datasets_builders.ratings.export import export_relative_ranks
 
     counts = export_relative_ranks(
@@ -106,28 +147,34 @@ def data_relative_ranks(
     ),
 )
 def data_webnlg(
-    data_dir: Annotated[str, typer.Option(help="Folder of the WebNLG 2017 human evaluation.")],
-    output: Annotated[str, typer.Option(help="Folder to write.")],
-    config_name: Annotated[str, typer.Option(help="all, by_system or by_input.")] = "all",
+    data_dir: Annotated[str, typer.Option(help="Folder with the WebNLG 2017 human evaluation.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write: the splits of the configuration.")],
+    config_name: Annotated[str, typer.Option(help="How to split: all (one test set), by_system or by_input.")] = "all",
     training_systems: Annotated[
-        int | None, typer.Option(help="by_system: how many train; the paper: 0, 2, 3, 5.", show_default="5")
+        int | None,
+        typer.Option(
+            help="Number of systems to train on; 0, 2, 3 or 5 in the paper.", show_default="5 with by_system"
+        ),
     ] = None,
     training_inputs: Annotated[
-        int | None, typer.Option(help="by_input: how many train; the paper: 0, 38, 66, 122.", show_default="122")
+        int | None,
+        typer.Option(
+            help="Number of inputs to train on; 0, 38, 66 or 122 in the paper.", show_default="122 with by_input"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
-    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    seed: SplitSeed = 0,
+    format: Format = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
-    """Write human ratings of data-to-text systems: fluency, grammar, semantics."""
+    """Write WebNLG human ratings of data-to-text systems: fluency, grammar and semantics."""
     from bleurt_repro.datasets_builders.ratings.export import export_webnlg
 
-    given = {"by_system": ("training_systems", training_systems), "by_input": ("training_inputs", training_inputs)}
-    sizes = {name: size for name, size in given.values() if size is not None}
-    for config, (name, size) in given.items():
+    options = {"by_system": ("training_systems", training_systems), "by_input": ("training_inputs", training_inputs)}
+    sizes = {name: size for name, size in options.values() if size is not None}
+    for config, (name, size) in options.items():
         if size is not None and config != config_name:
             raise ValueError(
-                f"{name} is a size of --config-name {config}, found {config_name}: name that, or leave it out"
+                f"{name} needs --config-name {config}, found {config_name}: change one of them, or leave {name} out"
             )
     _print_counts(export_webnlg(config_name, output, format, overwrite, data_dir=data_dir, seed=seed, **sizes))
 
@@ -141,14 +188,14 @@ def data_webnlg(
     ),
 )
 def data_ratings(
-    input: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score.")],
-    output: Annotated[str, typer.Option(help="Folder to write: train and validation.")],
-    validation_ratio: Annotated[float, typer.Option(help="Share to validate on.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
-    format: Annotated[str, typer.Option(help="jsonl or parquet.")] = "jsonl",
+    input: Annotated[str, typer.Option(help=RATING_COLUMNS)],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write: the splits train and validation.")],
+    validation_ratio: Annotated[float, typer.Option(help="Share of the ratings to validate on.")] = 0.1,
+    seed: SplitSeed = 0,
+    format: Format = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
-    """Check ratings of your own and split them with no segment on both sides."""
+    """Check your own ratings and split them so that no segment is in both splits."""
     from bleurt_repro.datasets_builders.ratings.export import export_ratings
 
     _print_counts(export_ratings(input, output, format, validation_ratio, seed, overwrite))
@@ -163,13 +210,15 @@ def data_ratings(
     ),
 )
 def data_anchors(
-    ratings: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score.")],
-    output: Annotated[str, typer.Option(help="JSONL file to write: the ratings, then the anchors.")],
-    share: Annotated[float, typer.Option(help="Anchors made, in parts of the number of ratings.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Of what is taken and how it is damaged.")] = 0,
+    ratings: Annotated[str, typer.Option(help=RATING_COLUMNS)],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="JSONL file to write: the ratings, followed by the anchors.")
+    ],
+    share: Annotated[float, typer.Option(help="Number of anchors as a share of the number of ratings.")] = 0.3,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Add pairs whose rating is plain: identical, empty, unrelated, shuffled, cut, with an altered number or name."""
+    """Add anchors: pairs with an obvious rating, such as identical, empty, shuffled or unrelated texts."""
     from bleurt_repro.datasets_builders.contrasts.anchors import anchor_file
 
     _print_counts(anchor_file(ratings, output, share, seed, overwrite))
@@ -185,24 +234,29 @@ def data_anchors(
 )
 def data_contrasts(
     parallel: Annotated[
-        list[str], typer.Option(help="TSV of source, split, English sentence, translation; one option a language.")
+        list[str],
+        typer.Option(
+            help="One or more TSV files, one per language, with the columns source, split, English sentence, translation."
+        ),
     ],
-    output: Annotated[str, typer.Option(help="JSONL file to write.")],
-    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 30_000,
-    ratings: Annotated[str | None, typer.Option(help="Ratings whose best candidates are altered, too.")] = None,
-    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
-    reordered: Annotated[float, typer.Option(help="Share of draws that put a sentence in another order.")] = 0.3,
-    mirrored: Annotated[float, typer.Option(help="Share of altered texts that are shown as references, too.")] = 0.0,
+    output: JsonlOutput,
+    pairs: PairCount = 30_000,
+    ratings: Annotated[
+        str | None, typer.Option(help="File of ratings whose best candidates are altered as well.")
+    ] = None,
+    seed: Seed = 0,
+    reordered: Annotated[float, typer.Option(help="Share of pairs whose sentence is reordered by rule.")] = 0.3,
+    mirrored: Annotated[float, typer.Option(help="Share of altered texts that also serve as references.")] = 0.0,
     leave_out: Annotated[
-        list[str] | None, typer.Option(help="Beginning of the name of a source to pass over; repeatable.")
+        list[str] | None, typer.Option(help="One or more prefixes of the names of sources to leave out.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make pairs of the same meaning in other words, and near copies of another meaning, from parallel text."""
+    """Make contrasts from parallel text: paraphrases, and altered copies with another meaning."""
     from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import contrast_file
 
-    named = leave_out or ()
-    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, named, overwrite))
+    skipped = leave_out or ()
+    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, skipped, overwrite))
 
 
 @data_app.command(
@@ -214,17 +268,17 @@ def data_contrasts(
     ),
 )
 def data_roles(
-    output: Annotated[str, typer.Option(help="JSONL file to write.")],
-    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
-    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    output: JsonlOutput,
+    pairs: PairCount = 16_000,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make English sentences with two roles, each with a paraphrase and a copy whose roles are exchanged."""
+    """Make English sentences with two participants, each with a paraphrase and a copy that exchanges the two."""
     from bleurt_repro.datasets_builders.contrasts import chosen_contrasts, write_contrasts
     from bleurt_repro.datasets_builders.contrasts.templates import make_role_pairs
 
-    place = chosen_contrasts(output, overwrite=overwrite)
-    _print_counts(write_contrasts(place, make_role_pairs(pairs, seed)))
+    path = chosen_contrasts(output, overwrite=overwrite)
+    _print_counts(write_contrasts(path, make_role_pairs(pairs, seed)))
 
 
 @data_app.command(
@@ -236,17 +290,17 @@ def data_roles(
     ),
 )
 def data_opposites(
-    output: Annotated[str, typer.Option(help="JSONL file to write.")],
-    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 16_000,
-    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    output: JsonlOutput,
+    pairs: PairCount = 16_000,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make English sentences, each with a paraphrase and a sentence that says the opposite."""
+    """Make English sentences, each with a paraphrase and a sentence of the opposite meaning."""
     from bleurt_repro.datasets_builders.contrasts import chosen_contrasts, write_contrasts
     from bleurt_repro.datasets_builders.contrasts.templates import make_opposite_pairs
 
-    place = chosen_contrasts(output, overwrite=overwrite)
-    _print_counts(write_contrasts(place, make_opposite_pairs(pairs, seed)))
+    path = chosen_contrasts(output, overwrite=overwrite)
+    _print_counts(write_contrasts(path, make_opposite_pairs(pairs, seed)))
 
 
 @data_app.command(
@@ -258,16 +312,18 @@ def data_opposites(
     ),
 )
 def data_paraphrases(
-    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    output: JsonlOutput,
     input: Annotated[
         str | None,
         typer.Option(
-            help="CSV, TSV, JSONL or Parquet with first, second, first_turned, second_turned; default: the library's own."
+            help="CSV, TSV, JSONL or Parquet file with the columns first, second, first_turned and second_turned: two "
+            "paraphrases, and both with a changed meaning.",
+            show_default="the file in the package",
         ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make English sentences, each with a free paraphrase and with one whose meaning is turned, from a table of them."""
+    """Make English sentences, each with a free paraphrase and with one whose meaning is changed, from a table."""
     from bleurt_repro.datasets_builders.contrasts.paraphrases import paraphrase_file
 
     _print_counts(paraphrase_file(output, input, overwrite))
@@ -282,21 +338,25 @@ def data_paraphrases(
     ),
 )
 def data_near_copies(
-    output: Annotated[str, typer.Option(help="JSONL file to write.")],
+    output: JsonlOutput,
     input: Annotated[
-        str | None, typer.Option(help="Text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id of sentences.")
+        str | None,
+        typer.Option(help="Sentences: a text, TSV, CSV, JSONL or Parquet file, a dataset folder or a Hub dataset."),
     ] = None,
-    column: Annotated[str | None, typer.Option(help="Column with the text: a name, or a number from 1.")] = None,
-    ratings: Annotated[str | None, typer.Option(help="Ratings whose references are used, too.")] = None,
-    pairs: Annotated[int, typer.Option(help="How many pairs to make.")] = 24_000,
-    most_texts: Annotated[int, typer.Option(help="How many sentences of the input to read.")] = 50_000,
-    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    column: TextColumn = None,
+    ratings: Annotated[str | None, typer.Option(help="File of ratings whose references are used as well.")] = None,
+    pairs: PairCount = 24_000,
+    most_texts: Annotated[int, typer.Option(help="Largest number of sentences to read from the input.")] = 50_000,
+    seed: Seed = 0,
     turned: Annotated[
-        float, typer.Option(help="Score of another meaning, in standard deviations of ratings (0: a system's output).")
+        float,
+        typer.Option(
+            help="Score of copies with a changed meaning, in standard deviations of ratings; 0 is an average translation."
+        ),
     ] = -0.4,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make near copies of sentences: one thing changed, which turns the meaning, or keeps it."""
+    """Make near copies: sentences with one change that either keeps the meaning or changes it."""
     from bleurt_repro.datasets_builders.contrasts.near_copies import near_copy_file
 
     _print_counts(near_copy_file(output, pairs, input, column, ratings, most_texts, seed, turned, overwrite))
@@ -316,30 +376,53 @@ def _print_counts(counts: dict[str, int]) -> None:
     ),
 )
 def data_synthetic(
-    output: Annotated[str, typer.Option(help="Folder to write to, or to resume.")],
+    output: ResumableFolder,
     input: Annotated[
         str | None,
-        typer.Option(help="Text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; default: Wikipedia."),
+        typer.Option(
+            help="Texts: a text, TSV, CSV, JSONL or Parquet file, a dataset folder or a Hub dataset.",
+            show_default="wikimedia/wikipedia",
+        ),
     ] = None,
-    config: Annotated[str, typer.Option(help="YAML file with the recipe, or 'paper' or 'small'.")] = "paper",
-    num_shards: Annotated[int | None, typer.Option(help="Processes that share the work.")] = None,
-    shard_index: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
-    column: Annotated[str | None, typer.Option(help="Column with the text: a name, or a number from 1.")] = None,
-    max_segments: Annotated[int | None, typer.Option(help="Stop after so many segments.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of all random choices.")] = None,
-    masked_lm: Annotated[str | None, typer.Option(help="Model that fills masks.")] = None,
-    translator: Annotated[str | None, typer.Option(help="One model of all directions, with >>fr<< prefixes.")] = None,
-    bertscore_model: Annotated[str | None, typer.Option(help="Encoder of BERTscore.")] = None,
-    entailment_model: Annotated[str | None, typer.Option(help="Three-label classifier.")] = None,
-    beam_size: Annotated[int | None, typer.Option(help="Of mask filling.")] = None,
-    masks_per_pass: Annotated[int | None, typer.Option(help="Masks filled between two runs of the model.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
-    progress: Annotated[bool | None, typer.Option(help="Progress bar; default: on a terminal.")] = None,
+    config: Annotated[
+        str, typer.Option(help="YAML file with the recipe, or a recipe in the package: paper or small.")
+    ] = "paper",
+    num_shards: Annotated[
+        int | None, typer.Option(help="Number of processes that share the work.", show_default="1")
+    ] = None,
+    shard_index: Annotated[
+        int | None, typer.Option(help="Index of this process, counted from 0.", show_default="0")
+    ] = None,
+    column: TextColumn = None,
+    max_segments: Annotated[
+        int | None, typer.Option(help="Largest number of segments to use.", show_default=OF_RECIPE)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random choices.", show_default=OF_RECIPE)] = None,
+    masked_lm: Annotated[
+        str | None, typer.Option(help="Masked language model that fills masks.", show_default=OF_RECIPE)
+    ] = None,
+    translator: Annotated[
+        str | None,
+        typer.Option(
+            help="One translation model for all directions, told the language by prefixes such as >>fr<<.",
+            show_default=OF_RECIPE,
+        ),
+    ] = None,
+    bertscore_model: Annotated[str | None, typer.Option(help="Encoder of BERTScore.", show_default=OF_RECIPE)] = None,
+    entailment_model: Annotated[
+        str | None, typer.Option(help="Entailment classifier with three labels.", show_default=OF_RECIPE)
+    ] = None,
+    beam_size: Annotated[int | None, typer.Option(help="Beam size of mask filling.", show_default=OF_RECIPE)] = None,
+    masks_per_pass: Annotated[
+        int | None, typer.Option(help="Masks filled per forward pass of the masked model.", show_default=OF_RECIPE)
+    ] = None,
+    device: Device = None,
+    progress: Progress = None,
     engine: Engine = "local",
     address: Address = None,
     workers: Workers = None,
 ) -> None:
-    """Make pre-training pairs with all signals from plain text; models are folders or Hub ids."""
+    """Make synthetic pre-training pairs with their signals from plain text; models are folders or Hub ids."""
     from bleurt_repro.datasets_builders.synthetic.builder import read_info, report_text
     from bleurt_repro.datasets_builders.synthetic.config import read_config
     from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
@@ -356,10 +439,10 @@ def data_synthetic(
         masks_per_pass=masks_per_pass,
         device=device,
     )
-    on_ray = chosen_engine(engine, address, workers)
-    report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress, on_ray)
+    ray = make_engine(engine, address, workers)
+    report = make_synthetic_pairs(input, output, recipe, num_shards, shard_index, progress, ray)
     if report is None:
-        echo("This share is done; the last process to finish, or one more run of any, will sum up.")
+        echo("This shard is finished. The last shard to finish, or a repeated run of any shard, writes the summary.")
     else:
         echo(report_text(read_info(output), report))
 
@@ -373,28 +456,43 @@ def data_synthetic(
     ),
 )
 def data_denoise(
-    ratings: Annotated[str, typer.Option(help="CSV, TSV, JSONL or Parquet with reference, candidate, score, year.")],
-    output: Annotated[str, typer.Option(help="JSONL file to write; a record of how is put beside it.")],
-    checkpoint: Annotated[list[str] | None, typer.Option(help="Checkpoint that judges; repeatable.")] = None,
+    ratings: Annotated[
+        str,
+        typer.Option(
+            help="CSV, TSV, JSONL or Parquet file of ratings with the columns reference, candidate, score and year."
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="JSONL file to write; a JSON record of the run is written beside it.")
+    ],
+    checkpoint: Annotated[
+        list[str] | None, typer.Option(help="One or more checkpoints whose scores rank the ratings.")
+    ] = None,
     scores: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: scores worked out elsewhere, one more judge; repeatable.")
+        list[str] | None,
+        typer.Option(help="One or more NAME=FILE: scores of another metric, one per rating, that rank them as well."),
     ] = None,
     share: Annotated[
         float | None,
         typer.Option(
-            help="Of the ratings that counts as noisy; default: 0.2, or 0.96 with scores of COMET and BLEURT."
+            help="Share of the ratings to treat as noisy.", show_default="0.2, or 0.96 with scores of COMET and BLEURT"
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="rescore, remove, or mark alone.")] = "rescore",
-    within: Annotated[str, typer.Option(help="Where ranks are counted, and the share: dataset or year.")] = "dataset",
-    year: Annotated[list[int] | None, typer.Option(help="Where to look for noise; default: all. Repeatable.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    method: Annotated[str, typer.Option(help="What to do with noisy ratings: rescore, remove or mark.")] = "rescore",
+    within: Annotated[
+        str,
+        typer.Option(help="Ratings that are ranked against each other, and that the share counts: dataset or year."),
+    ] = "dataset",
+    year: Annotated[
+        list[int] | None, typer.Option(help="One or more years in which to look for noise.", show_default="all years")
+    ] = None,
+    device: Device = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Find noisy ratings by how far several metrics disagree on their ranks; remove or re-score them (RoBLEURT)."""
+    """Find noisy ratings, whose ranks differ most between metrics, and rescore or remove them (RoBLEURT)."""
     from bleurt_repro.training.denoise import denoise_file
 
-    done = denoise_file(
+    denoised = denoise_file(
         ratings,
         output,
         checkpoints=checkpoint or [],
@@ -406,9 +504,8 @@ def data_denoise(
         device=device,
         overwrite=overwrite,
     )
-    for name, counts in done.by_year.items():
-        found = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-        echo(f"{name}: {found}")
+    for name, counts in denoised.by_year.items():
+        echo(f"{name}: {', '.join(f'{count:,} {label}' for label, count in counts.items())}")
 
 
 @data_app.command(
@@ -421,27 +518,41 @@ def data_denoise(
 )
 def data_pseudo_labels(
     input: Annotated[
-        str, typer.Option(help="Parallel text: source, reference; with candidate, no translator needed.")
+        str,
+        typer.Option(
+            help="Parallel text with the columns source and reference; with a column candidate no translator is needed."
+        ),
     ],
-    output: Annotated[str, typer.Option(help="Folder to write to, or to resume.")],
-    translator: Annotated[str | None, typer.Option(help="Sequence-to-sequence model that makes hypotheses.")] = None,
-    prefix: Annotated[str, typer.Option(help="Put before each source, such as '>>en<< '.")] = "",
-    teacher: Annotated[list[str] | None, typer.Option(help="Checkpoint that gives labels; repeatable.")] = None,
+    output: ResumableFolder,
+    translator: Annotated[
+        str | None, typer.Option(help="Translation model that makes the candidates: folder or Hub id.")
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(help="Text that the translator reads before each source, such as '>>en<< '.")
+    ] = "",
+    teacher: Annotated[
+        list[str] | None, typer.Option(help="One or more checkpoints whose scores become labels.")
+    ] = None,
     scores: Annotated[
-        list[str] | None, typer.Option(help="File of one score a triple, as of another metric; repeatable.")
+        list[str] | None, typer.Option(help="One or more files of scores of another metric, one score per line.")
     ] = None,
     weight: Annotated[
-        list[float] | None, typer.Option(help="Of each teacher, then of each file of scores, in the mean; repeatable.")
+        list[float] | None,
+        typer.Option(
+            help="Weights of the teachers, then of the files of scores, in the mean.", show_default="equal weights"
+        ),
     ] = None,
-    dropping_rate: Annotated[float, typer.Option(help="Share of hypotheses that lose words.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Of the dropping.")] = 0,
+    dropping_rate: Annotated[float, typer.Option(help="Share of candidates that lose words.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Seed of the word dropping.")] = 0,
     lp: Annotated[str | None, typer.Option(help="Language pair to record, such as de-en.")] = None,
-    max_records: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
-    dtype: Annotated[str, typer.Option(help="Arithmetic of the teachers: float32, bfloat16 or float16.")] = "float32",
-    progress: Annotated[bool | None, typer.Option(help="Progress bars; default: on a terminal.")] = None,
+    max_records: Annotated[
+        int | None, typer.Option(help="Largest number of records to make.", show_default="all")
+    ] = None,
+    device: Device = None,
+    dtype: Annotated[str, typer.Option(help="Precision of the teachers: float32, bfloat16 or float16.")] = "float32",
+    progress: Progress = None,
 ) -> None:
-    """Make pre-training ratings from parallel text: translations labelled by metrics (RoBLEURT)."""
+    """Make pseudo-labelled ratings from parallel text: machine translations scored by metrics (RoBLEURT)."""
     from bleurt_repro.datasets_builders.pseudo_labels import TRAIN, TRIPLES, PseudoLabelOptions, make_pseudo_labels
 
     options = PseudoLabelOptions(
@@ -460,11 +571,15 @@ def data_pseudo_labels(
         dtype=dtype,
     )
     info = make_pseudo_labels(options, progress)
-    made = TRAIN if info["teachers"] else f"{TRIPLES} (no teacher named: score it elsewhere and give --scores)"
-    echo(f"{info['triples']:,} triples, {info['with_dropped_words']:,} with words dropped: {made}")
+    file = (
+        TRAIN
+        if info["teachers"]
+        else f"{TRIPLES} (without --teacher: score it with another metric, then add --scores)"
+    )
+    echo(f"{info['triples']:,} triples, {info['with_dropped_words']:,} with words dropped: {file}")
     for name, cut in [
         ("the translator", info["truncated"]),
         *((t["name"], t.get("truncated")) for t in info["teachers"]),
     ]:
         if cut:
-            echo(f"{name} did not read {cut:,} triples to their ends")
+            echo(f"{cut:,} triples were longer than {name} reads, and were truncated")

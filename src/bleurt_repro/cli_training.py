@@ -1,4 +1,4 @@
-"""The command line's part on training: `pretrain`, `finetune` and `experiment`."""
+"""The commands that train and evaluate: `pretrain`, `finetune`, `average`, `ensemble`, `calibrate` and `experiment ...`."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Cache, Command, Group, Overwrite, echo
+from bleurt_repro.cli_style import Cache, Command, Device, Group, Overwrite, echo
 
-experiment_app = typer.Typer(cls=Group, help="Run the experiments of the papers, and your own.", no_args_is_help=True)
+experiment_app = typer.Typer(
+    cls=Group, help="Evaluate metrics against human ratings; reproduce the papers' tables.", no_args_is_help=True
+)
 
-# Commands that read their own options (dataclasses of defaults, a YAML file, overrides) take them all from here.
+# For commands that parse their options themselves: dataclasses with defaults, a YAML file, options that override both.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-# What each experiment does, by the name of its command and of its file in training/experiments.
+# The name of an experiment, which is also its module in training/experiments, and what it does.
 EXPERIMENTS = {
-    "agreement": "Measure how well metrics agree with people, on ratings or ranks of your own",
-    "wmt": "Agreement with the ratings of a WMT year, beside the published figures",
-    "drift": "Agreement where training ratings are worse and test ratings better",
-    "webnlg": "Agreement with ratings of data-to-text systems",
-    "ablation": "What each pre-training task and step adds",
-    "robleurt": "Sources, combination, encoders, pre-training and denoising, table by table",
-    "sanity": "Judge checkpoints and baselines on minimal pairs and at the extremes",
-    "adversarial": "Measure how easily metrics are fooled: turned meanings, random words, degenerate candidates",
+    "agreement": "Measure how well metrics agree with people, on your own ratings or ranks",
+    "wmt": "Reproduce tables 2 to 4 of BLEURT: agreement with the WMT ratings of a year, beside the published values",
+    "drift": "Reproduce figures 1 and 2 of BLEURT: training on worse translations, testing on better ones",
+    "webnlg": "Reproduce figure 3 of BLEURT: agreement with the WebNLG ratings of data-to-text systems",
+    "ablation": "Reproduce figures 4 and 5 of BLEURT: what each pre-training task and step adds",
+    "robleurt": "Reproduce the tables of RoBLEURT: sources, ensembles, encoders, pre-training and denoising",
+    "sanity": "Test metrics on pairs of which one candidate is better by construction, and on extreme inputs",
+    "adversarial": "Test how easily metrics are fooled by changed meanings, random words and degenerate candidates",
 }
 
 
 def pretrain(context: typer.Context) -> None:
-    """Pre-train an encoder on synthetic pairs (--help lists the options)."""
+    """Pre-train an encoder on synthetic pairs."""
     from bleurt_repro.hub_cards.publish import train_with_card
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
@@ -35,7 +37,7 @@ def pretrain(context: typer.Context) -> None:
 
 
 def finetune(context: typer.Context) -> None:
-    """Fine-tune a scorer on human ratings (--help lists the options)."""
+    """Fine-tune a scorer on human ratings."""
     from bleurt_repro.hub_cards.publish import train_with_card
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
@@ -46,34 +48,45 @@ def finetune(context: typer.Context) -> None:
 def average(
     checkpoints: Annotated[
         list[str],
-        typer.Argument(help="Two or more scorers trained from one encoder; or one, to store it differently."),
+        typer.Argument(help="Two or more scorers trained from the same encoder, or one to store with other options."),
     ],
-    output: Annotated[str, typer.Option(help="Folder to write.")],
-    weight: Annotated[list[float] | None, typer.Option(help="One a checkpoint; equal by default.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of the stored weights: float32, bfloat16, float16, float8.")] = "float32",
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write.")],
+    weight: Annotated[
+        list[float] | None, typer.Option(help="Weights, one per checkpoint.", show_default="equal weights")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Number format of the stored weights: float32, bfloat16, float16 or float8.")
+    ] = "float32",
     max_shard_size: Annotated[
-        str | None, typer.Option(help="Of a file of weights, such as 45MB; default: one file.")
+        str | None, typer.Option(help="Largest size of a weight file, such as 45MB.", show_default="one file")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Average the weights of scorers into one."""
+    """Average the weights of several scorers into one checkpoint."""
     from bleurt_repro.training.combine import average_scorers
 
     average_scorers(checkpoints, output, weight, dtype, overwrite, max_shard_size)
 
 
 def ensemble(
-    members: Annotated[list[str], typer.Argument(help="Two or more checkpoints; folders are copied.")],
-    validation: Annotated[str, typer.Option(help="Ratings that no member was trained on; they tune the weights.")],
-    output: Annotated[str, typer.Option(help="Folder to write.")],
-    weight: Annotated[list[float] | None, typer.Option(help="One a member; tuned by default.")] = None,
+    members: Annotated[list[str], typer.Argument(help="Two or more checkpoints; folders are copied into the output.")],
+    validation: Annotated[
+        str, typer.Option(help="File of ratings that no member was trained on, to tune the weights.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write.")],
+    weight: Annotated[
+        list[float] | None, typer.Option(help="Weights, one per member.", show_default="tuned on the ratings")
+    ] = None,
     mixed_layouts: Annotated[
-        bool, typer.Option("--mixed-layouts", help="Members may read different texts, as Src and NoSrc do.")
+        bool,
+        typer.Option(
+            "--mixed-layouts", help="Allow members that read different texts, such as with and without the source."
+        ),
     ] = False,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; default: the best there is.")] = None,
+    device: Device = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Put scorers together as one checkpoint: their standardised scores' weighted mean, their spread as uncertainty."""
+    """Combine scorers into one checkpoint that returns the weighted mean of their standardised scores."""
     from bleurt_repro.training.combine import make_ensemble
 
     record = make_ensemble(
@@ -91,33 +104,36 @@ def ensemble(
 
 
 def calibrate(
-    checkpoint: Annotated[str, typer.Argument(help="Folder of the checkpoint.")],
+    checkpoint: Annotated[str, typer.Argument(help="Folder with the checkpoint.")],
     ratings: Annotated[
         str | None,
-        typer.Option(help="Ratings that it was not trained on, for percentiles; its config.json is changed."),
+        typer.Option(
+            help="File of ratings to fit percentiles on, none of them trained on; written to the checkpoint's config.json."
+        ),
     ] = None,
     reliability: Annotated[
         str | None,
-        typer.Option(help="Such ratings, for P(raters prefer a system), intervals and P(no error); no score changes."),
+        typer.Option(
+            help="File of ratings with systems to fit P(people prefer a system) on, none of them trained on."
+        ),
     ] = None,
     test: Annotated[
-        list[str] | None, typer.Option(help="More ratings, to test on what --reliability fits; repeatable.")
-    ] = None,
-    judgements: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many judgements a rating is the mean of, where a file has no n_annotations."),
+        list[str] | None,
+        typer.Option(help="One or more further files of ratings to test the fit of --reliability on."),
     ] = None,
     report: Annotated[
-        str | None, typer.Option(help="JSON file of what the test found; tables beside it, as .md.")
+        str | None, typer.Option(help="JSON file for the results of the test; tables are written beside it as .md.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples of segments.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples of segments.")] = 0,
     cache: Cache = None,
 ) -> None:
-    """Fit what a checkpoint's scores mean on human ratings, and record it there."""
+    """Fit on human ratings what a checkpoint's scores mean, and store it in the checkpoint."""
     from bleurt_repro.training.calibrate import calibrate as fit_and_record
 
     if ratings is None and reliability is None:
-        raise ValueError("name ratings to fit on: --ratings FILE for percentiles, --reliability FILE for the rest")
+        raise ValueError(
+            "name ratings to fit on: --ratings FILE for percentiles, --reliability FILE for P(people prefer a system)"
+        )
     if reliability is None and (test or report):
         raise ValueError("--test and --report go with --reliability FILE")
     if report is not None and not report.endswith(".json"):
@@ -129,14 +145,13 @@ def calibrate(
             f"{fitted.percentiles[0]:.0f} to {fitted.percentiles[-1]:.0f} of {fitted.source['ratings']} ratings"
         )
     if reliability is not None:
-        from bleurt_repro.training.reliability import measure_reliability, summary, write_report
+        from bleurt_repro.training.reliability.held_out import measure_reliability
+        from bleurt_repro.training.reliability.report import summary, write_report
 
-        found = measure_reliability(
-            checkpoint, reliability, tests=test or [], judgements=judgements, seed=seed, cache=cache
-        )
+        result = measure_reliability(checkpoint, reliability, tests=test or [], seed=seed, cache=cache)
         if report is not None:
-            write_report(found, report)
-        echo(summary(found))
+            write_report(result, report)
+        echo(summary(result))
 
 
 def _add_experiment(name: str, description: str) -> None:
@@ -146,8 +161,7 @@ def _add_experiment(name: str, description: str) -> None:
         experiment = import_module(f"bleurt_repro.training.experiments.{name}")
         echo(experiment.draw_table(experiment.main(context.args)))
 
-    help_text = f"{description} (--help lists the options)."
-    experiment_app.command(name, cls=Command, context_settings=PASS_ON, help=help_text)(run)
+    experiment_app.command(name, cls=Command, context_settings=PASS_ON, help=f"{description}.")(run)
 
 
 for experiment_name, what_it_does in EXPERIMENTS.items():
