@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.files.writing import markdown_table
+from bleurt_repro.metric.files.tables import markdown_table
 from bleurt_repro.metric.install import install_command, package_source
 from bleurt_repro.metric.layout import Layout, separators_of
 from bleurt_repro.training.results import Result, repeating_command
@@ -40,8 +40,6 @@ SANITY_TABLES = {
     "swapped_roles": "a correct candidate, and the same with two participants exchanged",
     "free_paraphrases": "a free paraphrase, and the same with its meaning changed",
 }
-# Groups with fewer ratings say little of an interval's coverage.
-FEW = 500
 # Digits that the metadata keep: enough that rounding them again gives what rounding the figure itself gives.
 DIGITS = 6
 
@@ -84,7 +82,7 @@ def draw_model_card(
     """
     from huggingface_hub import ModelCard, ModelCardData
 
-    from bleurt_repro.metric.loading.find import IN_CLONES, embedded_names
+    from bleurt_repro.metric.loading.open import IN_CLONES, embedded_names
     from bleurt_repro.metric.scorer import BleurtScorer
 
     folder = Path(folder)
@@ -335,29 +333,17 @@ def _webnlg(results: Result) -> dict[str, Any]:
 
 
 def _reliability(results: Result) -> dict[str, Any]:
-    """Lay out how far scores can be trusted, as tested on the first ratings of the report."""
-    from bleurt_repro.training.reliability import draw_bins, draw_needed
+    """Lay out how reliable P(people prefer a system) is, as tested on the first ratings of the report."""
+    from bleurt_repro.training.reliability.report import draw_bins, draw_needed
 
-    name, found = next(iter(results["tests"].items()))
-    preference, free = found.get("preference"), found.get("error_free")
-    intervals = {name: one["intervals"] for name, one in results["tests"].items() if "intervals" in one}
+    name, figures = next(iter(results["tests"].items()))
     return {
         "command": results["command"],
-        "ratings": found["ratings"],
+        "ratings": figures["ratings"],
         "name": name,
-        "preference": preference,
-        "needed": draw_needed(results["fitted"]["preference"]) if preference else None,
-        "diagram": draw_bins(preference, "comparisons") if preference else None,
-        "intervals": [
-            {
-                "name": name,
-                **one,
-                "groups": [group["coverage"] for group in one["by_group"].values() if group["n"] >= FEW],
-            }
-            for name, one in intervals.items()
-        ],
-        "error_free": free,
-        "free_diagram": draw_bins(free, "ratings") if free else None,
+        "preference": figures["preference"],
+        "needed": draw_needed(results["fitted"]["preference"]),
+        "diagram": draw_bins(figures["preference"], "comparisons"),
     }
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
@@ -18,7 +18,7 @@ from bleurt_repro.metric.calibration import Calibration, Reliability
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
 from bleurt_repro.metric.inputs import Item, check_pairs, columns_of
-from bleurt_repro.metric.loading.find import Checkpoint, open_checkpoint
+from bleurt_repro.metric.loading.open import Checkpoint, open_checkpoint
 from bleurt_repro.metric.options import Computing, positive
 from bleurt_repro.metric.signature import signature
 
@@ -53,8 +53,6 @@ class ScoringResult:
         unread: how many pairs hold text that the checkpoint does not read: unknown pieces, another script than Latin where
             its vocabulary has little of others, or invisible characters (see `forward.encoding`).
         warnings: what a reader of the scores must know, a sentence each.
-        intervals: on request, between which two values the rating of each candidate lies; else None.
-        error_free: on request, the probability that a rater sees no error in each candidate; else None.
     """
 
     scores: list[float]
@@ -65,8 +63,6 @@ class ScoringResult:
     unknown: int = 0
     unread: int = 0
     warnings: tuple[str, ...] = ()
-    intervals: list[tuple[float, float]] | None = None
-    error_free: list[float] | None = None
 
     def __repr__(self) -> str:
         first = ", ".join(f"{score:.4f}" for score in self.scores[:SHOWN])
@@ -177,7 +173,7 @@ class BleurtScorer:
 
     @cached_property
     def reliability(self) -> Reliability | None:
-        """How far its scores can be trusted, as measured on human ratings; None if that was not fitted.
+        """P(people prefer a system), as fitted on human ratings; None if it was not fitted for this checkpoint.
 
         Raises:
             ValueError: if the file of the fit is damaged; scores do not depend on it.
@@ -282,34 +278,22 @@ class BleurtScorer:
         calibrated: bool = False,
         return_std: bool = False,
         batch_size: int | None = None,
-        interval: float | None = None,
-        judgements: int = 1,
-        group: str | None = None,
-        error_free: bool = False,
     ) -> ScoringResult:
-        """Score as `score()` does, and return the mean, the signature, counts and warnings, too.
+        """Score as `score()` does, and also return the mean, the signature, counts and warnings.
 
-        Args:
-            interval: return, for each candidate, between which two values its rating lies in this share of cases, such as
-                0.9.
-            judgements: the rating of the interval is the mean of so many people's judgements.
-            group: of the candidates, such as the language pair "de-en", if the intervals were fitted on it.
-            error_free: return the probability that a rater sees no error in each candidate.
-
-        The other arguments and the errors are those of `score()`. Intervals and probabilities need a checkpoint for which
-        `bleurt-repro calibrate --reliability` has fitted them.
+        Arguments and errors are those of `score()`.
         """
         if positions:
             raise TypeError("texts are given by name: references=[...], candidates=[...] (and sources=[...])")
         if batch_size is not None:
             positive("batch_size", batch_size, "pairs")
-        self.check_options(aggregate, calibrated, return_std, interval, judgements, group, error_free)
+        self.check_options(aggregate, calibrated, return_std)
         items, owners = self._checked(references, candidates, sources)
         with self.progress_bar(len(items)) as bar:
             result = self._result(items, owners, aggregate, calibrated, bar.update, batch_size)
         for message in result.warnings:
             _warn_caller(message)
-        return self._judged(result, candidates, interval, judgements, group, error_free)
+        return result
 
     def compute_quietly(
         self,
@@ -320,37 +304,14 @@ class BleurtScorer:
         aggregate: str = "max",
         calibrated: bool = False,
         done: Callable[[int], object] = lambda count: None,
-        interval: float | None = None,
-        judgements: int = 1,
-        group: str | None = None,
-        error_free: bool = False,
     ) -> ScoringResult:
         """Do as `compute()` does, for a caller that shows progress and warnings itself.
 
         Args:
             done: called with the number of pairs scored since the last call.
         """
-        self.check_options(aggregate, calibrated, False, interval, judgements, group, error_free)
-        result = self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
-        return self._judged(result, candidates, interval, judgements, group, error_free)
-
-    def _judged(
-        self,
-        result: ScoringResult,
-        candidates: Sequence[str],
-        interval: float | None,
-        judgements: int,
-        group: str | None,
-        error_free: bool,
-    ) -> ScoringResult:
-        """Add what was asked for of intervals and P(no error); `check_options` has seen to it that they are there."""
-        fitted = self.reliability if interval is not None or error_free else None
-        if interval is not None and fitted is not None and fitted.intervals is not None:
-            words = [len(candidate.split()) for candidate in candidates]
-            result = replace(result, intervals=fitted.intervals(result.scores, interval, judgements, words, group))
-        if error_free and fitted is not None and fitted.error_free is not None:
-            result = replace(result, error_free=fitted.error_free(result.scores))
-        return result
+        self.check_options(aggregate, calibrated)
+        return self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
 
     def score_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
         """Score rows of a data set.
@@ -376,31 +337,12 @@ class BleurtScorer:
         aggregate: str,
         calibrated: bool,
         return_std: bool = False,
-        interval: float | None = None,
-        judgements: int = 1,
-        group: str | None = None,
-        error_free: bool = False,
     ) -> None:
         """Refuse what `compute()` could not do.
 
         Raises:
-            ValueError: if there is no such aggregate, no calibration, only one model where a spread is asked for, or
-                nothing fitted for intervals or P(no error).
+            ValueError: if there is no such aggregate, no calibration, or only one model where a spread is asked for.
         """
-        fitted = self.reliability if interval is not None or error_free else None
-        if calibrated and (interval is not None or error_free):
-            raise ValueError("intervals and P(no error) go with raw scores: leave calibrated out")
-        if (interval is not None and not (fitted and fitted.intervals)) or (
-            error_free and not (fitted and fitted.error_free)
-        ):
-            raise ValueError(
-                f"checkpoint {self.checkpoint} has no {'intervals' if interval is not None else 'P(no error)'} fitted for "
-                "it: leave the option out, or fit them with `bleurt-repro calibrate --reliability`"
-            )
-        if interval is not None and fitted and fitted.intervals:
-            fitted.intervals.check(interval, judgements, group)
-        elif judgements != 1 or group is not None:
-            raise ValueError("judgements and group say what the interval is of: give interval, too, such as 0.9")
         if return_std and not self.gives_std:
             raise ValueError(
                 f"checkpoint {self.checkpoint} is one model: return_std takes an ensemble, which "

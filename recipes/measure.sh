@@ -16,7 +16,7 @@ validation=$4
 shift 4
 cache=$out/cache  # the checkpoint's scores are kept here: none is computed twice, and a killed run resumes
 
-bleurt-repro calibrate "$checkpoint" --cache "$cache" --ratings "$validation" --reliability "$held_out" --test "$validation" --judgements 15 \
+bleurt-repro calibrate "$checkpoint" --cache "$cache" --ratings "$validation" --reliability "$held_out" \
     --report "$out/reliability.json"
 # measured EXPERIMENT OPTIONS...
 measured() {

@@ -1,8 +1,8 @@
-"""Fit a checkpoint's calibration on human ratings it was not trained on, and record it in the checkpoint.
+"""Fit a checkpoint's calibration on human ratings that it was not trained on, and record it in the checkpoint.
 
-bleurt-repro calibrate FOLDER --ratings validation.jsonl
+    bleurt-repro calibrate FOLDER --ratings validation.jsonl
 
-How far scores can be trusted is fitted by `training/reliability.py`, by the same command.
+With --reliability the same command fits P(people prefer a system); see `training/reliability/held_out.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bleurt_repro.metric.calibration import CALIBRATION_KEY, Calibration
 from bleurt_repro.metric.layout import CONFIG_KEY
@@ -20,35 +19,35 @@ from bleurt_repro.metric.layout import CONFIG_KEY
 if TYPE_CHECKING:
     from bleurt_repro.metric.scorer import BleurtScorer
 
-Values = NDArray[np.float64]
-
-# Points of the map: one a hundredth of the scores.
+# Points of the map: the percentiles of the scores.
 POINTS = 101
 DECIMALS = 4
 
 
 def fit(scores: np.ndarray, ratings: np.ndarray, source: dict[str, Any]) -> Calibration:
-    """Fit by isotonic regression the mean percentile of the ratings at each score.
+    """Fit the mean percentile of the ratings at each score, by isotonic regression.
 
     Args:
-        scores: of a checkpoint, (n,).
-        ratings: of people, (n,).
-        source: to record with it.
+        scores: scores of a checkpoint, (n,).
+        ratings: human ratings, (n,).
+        source: record of the ratings, stored with the calibration.
 
     Raises:
-        ValueError: if there are fewer than 100 ratings, or one side does not vary.
+        ValueError: if there are fewer than 100 ratings, or if scores or ratings do not vary.
     """
+    from scipy.optimize import isotonic_regression
     from scipy.stats import rankdata
 
     if len(ratings) < 100 or np.ptp(ratings) == 0 or np.ptp(scores) == 0:
         raise ValueError(
             f"a calibration needs at least 100 ratings, with different ratings and scores among them; found "
-            f"{len(ratings)}, {len(np.unique(ratings))} and {len(np.unique(scores))} different"
+            f"{len(ratings)} ratings, {len(np.unique(ratings))} of them different, and {len(np.unique(scores))} "
+            "different scores"
         )
     percentiles = 100 * (rankdata(ratings) - 0.5) / len(ratings)
-    different, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    fitted = never_falling(np.bincount(place, percentiles) / counts, counts)
-    # One of a hundred scores each, and the means of what was fitted between them.
+    different, index, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    fitted = isotonic_regression(np.bincount(index, percentiles) / counts, weights=counts).x
+    # The fit has one value per different score: keep a hundred of them.
     points = np.unique(np.round(np.quantile(different, np.linspace(0, 1, POINTS)), DECIMALS))
     values = np.maximum.accumulate(np.round(np.interp(points, different, fitted), DECIMALS))
     return Calibration(tuple(points.tolist()), tuple(values.tolist()), source)
@@ -58,21 +57,21 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     """Score ratings with a checkpoint, fit its calibration, and write it to the checkpoint's config.json.
 
     Args:
-        checkpoint: a folder; it is changed, and with it the hash in its signature.
-        ratings: file of reference, candidate, score (and source), best of texts that were not trained on.
+        checkpoint: folder; its config.json is changed, and with it the hash in its signature.
+        ratings: file of reference, candidate, score (and source), best of texts that the checkpoint was not trained on.
 
     Returns:
         the calibration.
 
     Raises:
         FileNotFoundError: if the checkpoint is no folder.
-        ValueError: as `fit`, or as the ratings' reader.
+        ValueError: as `fit` and the reader of ratings do.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
     from bleurt_repro.metric.loading.save import write_config
     from bleurt_repro.training.results import fingerprint
 
-    scorer = opened(checkpoint)
+    scorer = open_folder(checkpoint)
     config_file = Path(checkpoint) / "config.json"
     rows = rating_records(str(ratings), (*scorer.layout.inputs, "score"))
     scores = scorer.score_rows(rows)
@@ -84,25 +83,18 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     return calibration
 
 
-def opened(checkpoint: str | Path, **options: Any) -> BleurtScorer:
-    """Open the scorer of a folder that is to be changed, be it named as an embedded checkpoint is.
+def open_folder(checkpoint: str | Path, **options: Any) -> BleurtScorer:
+    """Open a checkpoint that is going to be changed: always the folder, even if an embedded checkpoint has the same name.
 
     Args:
-        checkpoint: the folder.
+        checkpoint: folder of the checkpoint.
         options: further arguments of `BleurtScorer`.
 
     Raises:
-        FileNotFoundError: if it is no checkpoint's folder.
+        FileNotFoundError: if it is not the folder of a checkpoint.
     """
     from bleurt_repro.metric.scorer import BleurtScorer
 
     if not (config_file := Path(checkpoint) / "config.json").is_file():
-        raise FileNotFoundError(f"{checkpoint} must be a checkpoint's folder: there is no {config_file}")
+        raise FileNotFoundError(f"{checkpoint} must be the folder of a checkpoint, but there is no {config_file}")
     return BleurtScorer(str(Path(checkpoint).resolve()), **options)
-
-
-def never_falling(values: Values, weights: NDArray[Any]) -> Values:
-    """Fit values that never fall to those given, by isotonic regression."""
-    from scipy.optimize import isotonic_regression
-
-    return isotonic_regression(values, weights=weights).x

@@ -43,12 +43,6 @@ Args:
     device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
     return_std (bool): with an ensemble, return "std", too: the standard deviation of its members' standardised
         scores. Default: False.
-    interval (float, optional): return "intervals", too, [low, high] for each candidate: between which two values its
-        rating lies in this share of cases, such as 0.9.
-    judgements (int): the rating of the interval is the mean of so many people's judgements. Default: 1.
-    group (str, optional): of the candidates, such as the language pair "de-en", if the intervals were fitted on it.
-    error_free (bool): return "error_free", too: the probability that a rater sees no error in each candidate.
-        Default: False.
 
 Returns:
     scores (list of float): one a candidate, on the scale of standardised human ratings (not bounded to 0..1).
@@ -163,10 +157,6 @@ class BleurtRepro(evaluate.Metric):
         batch_tokens: int | None = None,
         device: str | None = None,
         return_std: bool = False,
-        interval: float | None = None,
-        judgements: int = 1,
-        group: str | None = None,
-        error_free: bool = False,
     ) -> dict[str, Any]:
         predictions = check_texts("predictions", predictions)  # here, where they are called so; the scorer trusts it
         if references is not None:
@@ -180,15 +170,9 @@ class BleurtRepro(evaluate.Metric):
             aggregate=aggregate,
             calibrated=calibrated,
             return_std=return_std,
-            interval=interval,
-            judgements=judgements,
-            group=group,
-            error_free=error_free,
         )
         return {
             **({"std": result.std} if return_std else {}),
-            **({} if result.intervals is None else {"intervals": [list(ends) for ends in result.intervals]}),
-            **({} if result.error_free is None else {"error_free": result.error_free}),
             "scores": result.scores,
             "mean_score": result.mean_score,
             "signature": result.signature,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bleurt_repro.metric.files.writing import naming_what_fails, put, write_text
+from bleurt_repro.metric.files.writing import durable_replace, error_context, write_text
 
 fcntl: Any
 try:
@@ -50,7 +50,7 @@ class PartialOutput:
     def add(self, lines: str, **counts: int) -> None:
         """Append lines and add to the counts."""
         content = lines.encode()
-        with naming_what_fails(self._path):
+        with error_context(self._path):
             self._file.write(content)
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -73,7 +73,7 @@ class PartialOutput:
     def finish(self, content: str | None = None) -> None:
         """Put the output at its place in one step: the lines, or `content` instead of them."""
         if content is None:
-            put(self._path, self._output)
+            durable_replace(self._path, self._output)
         else:
             write_text(self._output, content)
             self._path.unlink()

@@ -22,7 +22,7 @@ from bleurt_repro.metric.bulk.ray_engine import Ahead, RayEngine
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
 from bleurt_repro.metric.files.records import STDIN, shown
 from bleurt_repro.metric.files.texts import PairStream, arguments_of
-from bleurt_repro.metric.files.writing import chosen_output, is_stream, naming_what_fails
+from bleurt_repro.metric.files.writing import error_context, is_stream, validate_output
 from bleurt_repro.metric.options import choose_shard
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 DECIMALS = 7
 # Pairs scored between two writes: many, so that pairs of one length find each other, yet some seconds or minutes.
 WINDOWS = {"cpu": 2048, "cuda": 32768}
-# How an output of `score` begins: lines of scores, with further columns, of a system, or one object.
-OUR_SCORES = re.compile(rb"([^\t\n]*\t)?(-?\d+\.\d{7}|nan)(\t(-?\d+\.\d{7}|nan)){0,4}\r?(\n|$)|\{\"scores\": \[")
+# How an output of `score` begins: lines of scores, lines of a system's name and score, or one object.
+OUR_SCORES = re.compile(rb"([^\t\n]*\t)?(-?\d+\.\d{7}|nan)\r?(\n|$)|\{\"scores\": \[")
 
 
 def score_files(
@@ -52,10 +52,6 @@ def score_files(
     system: str | None = None,
     overwrite: bool = False,
     engine: RayEngine | None = None,
-    interval: float | None = None,
-    judgements: int = 1,
-    group: str | None = None,
-    error_free: bool = False,
 ) -> None:
     """Read texts, score them, and write one score a line or one JSON object.
 
@@ -73,21 +69,11 @@ def score_files(
         system: write lines of this name, a tab and the score, as mt-metrics-eval reads them.
         overwrite: replace an output that no run of the library wrote.
         engine: where windows are scored; by default in this process. Ray's workers read the input themselves.
-        interval, judgements, group, error_free: as in `BleurtScorer.compute`; further columns of a line, separated by tabs, or
-            fields of the object.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line, or the output is an input or holds
             something else.
     """
-    judged: dict[str, Any] = {
-        "interval": interval,
-        "judgements": judgements,
-        "group": group,
-        "error_free": error_free,
-    }
-    if system is not None and (interval is not None or error_free):
-        raise ValueError("--system writes the score alone: leave --interval and --error-free out")
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
         raise ValueError("--system takes a name without tabs and line ends, and lines of scores, not --json")
     shard = choose_shard(num_shards, shard_index)
@@ -96,23 +82,23 @@ def score_files(
         _check_for_ray(files, shard.count)
     place = None
     if output != "-":
-        place = chosen_output(shard.output(output), (references, candidates, sources, pairs), OUR_SCORES, overwrite)
+        place = validate_output(shard.output(output), (references, candidates, sources, pairs), OUR_SCORES, overwrite)
     with PairStream(**files) as stream:
         survey = stream.survey()
         from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
 
         # Ray's workers score, on what they have: here the checkpoint is opened for what it says of itself
         scorer = BleurtScorer(**(scorer_options if engine is None else {**scorer_options, "device": "cpu"}))
-        scorer.check_options(aggregate, calibrated, **judged)
+        scorer.check_options(aggregate, calibrated)
         first, last = shard.bounds(survey.records)
         signature = scorer.scoring_signature(aggregate, calibrated)
-        options = {"aggregate": aggregate, "calibrated": calibrated, **judged}
+        options = {"aggregate": aggregate, "calibrated": calibrated}
         on_ray = None if engine is None else _on_ray(engine, files, scorer_options, options)
         run = _Run(scorer, stream, (first, last), options, signature, system, on_ray)
         if place is None:
             run.to_stream(sys.stdout, as_json)
         elif is_stream(place):
-            with naming_what_fails(place), place.open("a", encoding="utf-8", newline="\n") as opened:
+            with error_context(place), place.open("a", encoding="utf-8", newline="\n") as opened:
                 run.to_stream(opened, as_json)
         else:
             identity = {
@@ -120,7 +106,6 @@ def score_files(
                 "records": [first, last],
                 **({"json": as_json} if scorer.gives_std else {}),  # what is kept of a record differs
                 **({} if system is None else {"system": system}),
-                **(judged if interval is not None or error_free else {}),
                 "signature": signature,
                 "settings": {
                     name: str(value) for name, value in scorer_options.items() if name not in ("progress", "cache")
@@ -251,10 +236,8 @@ class _Run:
             update(0 if single else records)
 
     def _lines(self, result: ScoringResult, as_json: bool) -> str:
-        """Format one score a line, with its interval and P(no error) if asked for and, for JSON, an ensemble's spread."""
+        """Format one score per line and, for the JSON object of an ensemble, its standard deviation."""
         columns = [result.scores, *([result.std] if as_json and result.std is not None else [])]
-        columns += map(list, zip(*result.intervals, strict=True)) if result.intervals else []
-        columns += [] if result.error_free is None else [result.error_free]
         rows = ("\t".join(f"{number:.{DECIMALS}f}" for number in row) for row in zip(*columns, strict=True))
         name = "" if self.system is None else f"{self.system}\t"
         return "".join(f"{name}{row}\n" for row in rows)
@@ -273,10 +256,6 @@ class _Run:
         }
         if self.scorer.gives_std:
             fields["std"] = [row.pop(0) for row in rows]
-        if self.options["interval"] is not None:
-            fields["intervals"] = [[row.pop(0), row.pop(0)] for row in rows]
-        if self.options["error_free"]:
-            fields["error_free"] = [row.pop(0) for row in rows]
         return json.dumps(fields) + "\n"
 
     def _warnings(self, counts: Mapping[str, int]) -> tuple[str, ...]:

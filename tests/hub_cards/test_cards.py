@@ -23,7 +23,7 @@ from bleurt_repro.hub_cards.cards import TEMPLATES, draw_model_card, fill_in
 from bleurt_repro.metric.install import install_command
 from bleurt_repro.training.experiments.adversarial import AdversarialOptions, run_adversarial
 from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
-from bleurt_repro.training.experiments.options import MetricOptions
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.experiments.report import draw_table
 from tests.conftest import ROOT
 from tests.tiny_experiments import write_ratings
@@ -133,18 +133,17 @@ def test_how_often_it_is_fooled_is_shown_beside_the_baselines(measured, tmp_path
     assert "Not measured" not in section
 
 
-def test_how_far_scores_can_be_trusted_is_shown(tiny_scorer, tmp_path):
+def test_how_reliable_preferences_are_is_shown(tiny_scorer, tmp_path):
     found = json.loads((ROOT / "docs" / "results" / "reliability-mini.json").read_text())
     (tmp_path / "other.json").write_text(json.dumps(found))
     with pytest.raises(ValueError, match="have no row of the checkpoint with hash"):
         draw_model_card(tiny_scorer, results=[tmp_path / "other.json"])
     found["signatures"] = {"tiny": BleurtScorer(str(tiny_scorer)).signature}
-    one = next(iter(found["tests"].values()))
-    one["preference"]["ece"], one["intervals"]["coverage"] = 0.234, 0.8765
+    next(iter(found["tests"].values()))["preference"]["ece"] = 0.234
     (tmp_path / "own.json").write_text(json.dumps(found))
     card = draw_model_card(tiny_scorer, results=[tmp_path / "own.json"])
-    section = card[card.index("## How far scores can be trusted") : card.index("## Data-to-text")]
-    assert "calibration error 0.234" in section and "fits on the others: 87.6 %, by group" in section
+    section = card[card.index("## Do people prefer the system that scores higher?") : card.index("## Data-to-text")]
+    assert "calibration error 0.234" in section
     needed = found["fitted"]["preference"]["needed"]["0.9"]["2000"]
     assert f"| {needed:.3f} " in section and found["command"] in section and "Not measured" not in section
 

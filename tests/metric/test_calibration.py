@@ -29,11 +29,11 @@ def test_between_and_beyond_the_points(score, percentile):
     ("scores", "percentiles", "message"),
     [
         ((0.0,), (1.0,), "two or more"),
-        ((0.0, 1.0), (1.0,), "a percentile for each"),
-        ((1.0, 1.0), (1.0, 2.0), "must rise"),
+        ((0.0, 1.0), (1.0,), "one percentile per score"),
+        ((1.0, 1.0), (1.0, 2.0), "finite and rising"),
         ((0.0, 1.0), (2.0, 1.0), "never fall"),
-        ((0.0, 1.0), (2.0, 101.0), "100 at most"),
-        ((0.0, 1.0), (-1.0, 50.0), "100 at most"),
+        ((0.0, 1.0), (2.0, 101.0), "0 to 100 and never falling"),
+        ((0.0, 1.0), (-1.0, 50.0), "0 to 100 and never falling"),
         ((0.0, 1.0), (float("nan"), 1.0), "never fall"),
     ],
 )
@@ -153,5 +153,5 @@ def test_a_damaged_record_is_named(calibrated):
 
 
 def test_no_checkpoint(tmp_path):
-    with pytest.raises(FileNotFoundError, match="must be a checkpoint's folder"):
+    with pytest.raises(FileNotFoundError, match="must be the folder of a checkpoint"):
         calibrate(tmp_path, tmp_path / "ratings.jsonl")
