@@ -1,11 +1,11 @@
-"""Alterations: rules that change one thing in an English sentence, after which it means something else, or still the same.
+"""Alterations: rules that change one thing in an English sentence.
 
-| another meaning | less, or more | the same meaning |
+| changes the meaning | says less, or more | keeps the meaning |
 |---|---|---|
 | `change_number`, `change_magnitude`, `change_name`, `change_negation`, `change_tense`, `swap_roles` | `leave_out`, `put_in` | `make_passive`, `move_phrase`, `vary_form` |
 
-Each returns the altered text, or None where it finds nothing to change. They are rules over words, without a parser: some
-results are clumsy, a few do not mean what they should. For training, not for testing.
+Each returns the altered text, or None if it finds nothing to change. The rules look at words, without a parser: some
+results are clumsy, and a few do not mean what they should. Use them for training, not for testing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TENSES = {
 }
 _TENSE = re.compile(rf"\b(?:{'|'.join(_TENSES)})\b(?!n't)")
 _PRONOUNS = {"he": "him", "she": "her", "they": "them", "i": "me", "we": "us"}
-_SUBJECTS = {other: one for one, other in _PRONOUNS.items()}
+_SUBJECTS = {object_form: subject for subject, object_form in _PRONOUNS.items()}
 _PHRASE_STARTS = (
     "about after and at because before but by during for from if in near on that to until when where which while who "
     "with without"
@@ -53,7 +53,7 @@ _BREAK = re.compile(rf",? (?=(?:{'|'.join(_PHRASE_STARTS)}) )|(?:[,;:]|[.!?](?= 
 _END = re.compile(r"[.!?]*$")
 _NOUN = re.compile(r"(?<=\b[Tt]he )[a-z]{3,}(?= (?:and|of|in|on|to|is|was|has|had|will|by|with|from|at)\b|[,.!?]|$)")
 
-# Past tenses that are not formed with -ed, with their participles where these differ.
+# Irregular past tenses, each with its participle if that differs.
 _IRREGULAR = {
     past: participle or past
     for past, _, participle in (
@@ -65,21 +65,22 @@ _IRREGULAR = {
         ).split()
     )
 }
-_ONE = r"(?:(?!Wh|That|This|It)[A-Z][a-z]+|(?:[Tt]he|[Mm]y|[Hh]is|[Oo]ur|[Tt]heir|[Yy]our|[Aa]n?) [a-z]+"
+_PARTICIPANT = r"(?:(?!Wh|That|This|It)[A-Z][a-z]+|(?:[Tt]he|[Mm]y|[Hh]is|[Oo]ur|[Tt]heir|[Yy]our|[Aa]n?) [a-z]+"
 _ACTIVE = re.compile(
-    rf"(?P<who>{_ONE}|He|She|They|We|I)) (?P<did>[a-z]+ed|{'|'.join(_IRREGULAR)}) (?P<whom>{_ONE}|him|her|them|us|me))"
+    rf"(?P<who>{_PARTICIPANT}|He|She|They|We|I)) (?P<did>[a-z]+ed|{'|'.join(_IRREGULAR)}) "
+    rf"(?P<whom>{_PARTICIPANT}|him|her|them|us|me))"
     r"(?P<rest>(?: (?:about|after|at|before|by|during|for|from|in|near|on|to|with) [^,;:]+)?[.!?])"
 )
 _FRONTED = re.compile(
     r"((?:After|At|Because|Before|During|If|In|On|Since|Until|When|While) [^,.;:?!]+), ([^;:?!]+)([.!])"
 )
-_ASKED = re.compile(
+_EMBEDDED_QUESTION = re.compile(
     r"\b(?:ask|asked|know|knew|care|see|sure|tell|wonder|wondered) (?:if|when)\b"
 )  # "I wonder if he knows."
 _TRAILING = re.compile(
     r"([^,;:?!]{8,}?),? ((?:after|because|before|during|if|in|on|since|until|when|while) [^,.;:?!]{6,})([.!])"
 )
-# What stands between two members of a list: commas, "and" or "or", articles, and other members of one or two words.
+# The text between two members of a list: commas, "and" or "or", articles, and other members of one or two words.
 _LISTED = re.compile(
     r"(?:,? (?:and|or|&) (?:the )?|, (?:the )?)(?:(?:\w+ )?\w+(?:,? (?:and|or|&) (?:the )?|, (?:the )?))*"
 )
@@ -87,32 +88,32 @@ _LISTED = re.compile(
 
 def change_number(text: str, random: Random) -> str | None:
     """Replace a digit, or a number word from two to twelve, by another; None if there is none."""
-    digits, words = list(_DIGIT.finditer(text)), list(_NUMBER_WORD.finditer(text))
+    digits, number_words = list(_DIGIT.finditer(text)), list(_NUMBER_WORD.finditer(text))
     if digits:
-        place = digits[random.integers(len(digits))]
-        others = [digit for digit in "123456789" if digit != place.group()]
-    elif words:
-        place = words[random.integers(len(words))]
-        others = [word for word in _NUMBER_WORDS if word != place.group()]
+        match = digits[random.integers(len(digits))]
+        alternatives = [digit for digit in "123456789" if digit != match.group()]
+    elif number_words:
+        match = number_words[random.integers(len(number_words))]
+        alternatives = [word for word in _NUMBER_WORDS if word != match.group()]
     else:
         return None
-    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+    return text[: match.start()] + alternatives[random.integers(len(alternatives))] + text[match.end() :]
 
 
 def change_magnitude(text: str, random: Random) -> str | None:
-    """Make a number written in digits ten or a hundred times larger or smaller ("1,200" to "120"); None if there is none."""
-    places = list(_DIGITS.finditer(text))
-    if not places:
+    """Make a number in digits ten or a hundred times larger or smaller ("1,200" to "120"); None if there is none."""
+    matches = list(_DIGITS.finditer(text))
+    if not matches:
         return None
-    place = places[random.integers(len(places))]
-    number = Decimal(place.group().replace(",", ""))
+    match = matches[random.integers(len(matches))]
+    number = Decimal(match.group().replace(",", ""))
     factor = (Decimal(10), Decimal(100), Decimal("0.1"), Decimal("0.01"))[random.integers(4)]
     changed = number * factor
     if changed == number:
         return None
-    grouped = "," if "," in place.group() or changed >= 10_000 else ""
+    grouped = "," if "," in match.group() or changed >= 10_000 else ""
     written = f"{changed.normalize():{grouped}f}"
-    return text[: place.start()] + written + text[place.end() :]
+    return text[: match.start()] + written + text[match.end() :]
 
 
 def names_in(text: str) -> list[str]:
@@ -121,139 +122,148 @@ def names_in(text: str) -> list[str]:
 
 
 def change_name(text: str, names: Sequence[str], random: Random) -> str | None:
-    """Replace a word with a capital, inside a sentence, by one of `names`; None if there is none or no other."""
-    places = list(_NAME.finditer(text))
-    if not places:
+    """Replace a word with a capital, inside a sentence, by one of `names`; None if there is none or no alternative."""
+    matches = list(_NAME.finditer(text))
+    if not matches:
         return None
-    place = places[random.integers(len(places))]
-    others = [name for name in names if name not in text]
-    if not others:
+    match = matches[random.integers(len(matches))]
+    alternatives = [name for name in names if name not in text]
+    if not alternatives:
         return None
-    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+    return text[: match.start()] + alternatives[random.integers(len(alternatives))] + text[match.end() :]
 
 
 def change_negation(text: str, random: Random) -> str | None:
-    """Remove an English negation or, where there is none, insert one; None if neither is possible."""
-    if negated := _NEGATION.search(text):
-        return text[: negated.start()] + text[negated.end() :]
-    places = list(_AUXILIARY.finditer(text))
-    if not places:
+    """Remove an English negation or, if there is none, insert one; None if neither is possible."""
+    if negation := _NEGATION.search(text):
+        return text[: negation.start()] + text[negation.end() :]
+    auxiliaries = list(_AUXILIARY.finditer(text))
+    if not auxiliaries:
         return None
-    end = places[random.integers(len(places))].end()
+    end = auxiliaries[random.integers(len(auxiliaries))].end()
     return text[:end] + " not" + text[end:]
 
 
 def change_tense(text: str, random: Random) -> str | None:
     """Change the tense of an auxiliary ("is" to "was"); None if there is none."""
-    places = list(_TENSE.finditer(text))
-    if not places:
+    matches = list(_TENSE.finditer(text))
+    if not matches:
         return None
-    place = places[random.integers(len(places))]
-    others = _TENSES[place.group()]
-    return text[: place.start()] + others[random.integers(len(others))] + text[place.end() :]
+    match = matches[random.integers(len(matches))]
+    alternatives = _TENSES[match.group()]
+    return text[: match.start()] + alternatives[random.integers(len(alternatives))] + text[match.end() :]
 
 
 def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
-    """Exchange two of `names`, two nouns after "the", or a subject and an object pronoun; None if there are none, or listed ones."""
-    known = [place for place in WORD.finditer(text) if place.group() in names]
-    for places in (known, list(_NOUN.finditer(text))):
-        if len({place.group() for place in places}) > 1:
-            one, two = (places[i] for i in sorted(random.permutation(len(places))[:2]))
-            between = text[one.end() : two.start()]
+    """Exchange two participants of a sentence.
+
+    Args:
+        text: a sentence.
+        names: names of participants.
+        random: decides which two are exchanged.
+
+    Returns: The sentence with two of `names`, two nouns after "the", or a subject and an object pronoun exchanged;
+        None if it has none of these, or if the two are members of a list.
+    """
+    participants = [match for match in WORD.finditer(text) if match.group() in names]
+    for matches in (participants, list(_NOUN.finditer(text))):
+        if len({match.group() for match in matches}) > 1:
+            first, second = (matches[i] for i in sorted(random.permutation(len(matches))[:2]))
+            between = text[first.end() : second.start()]
             # In a list ("France, Italy and Spain", "the cat and the dog") the order does not matter.
-            if one.group() != two.group() and not _LISTED.fullmatch(between):
-                return text[: one.start()] + two.group() + between + one.group() + text[two.end() :]
+            if first.group() != second.group() and not _LISTED.fullmatch(between):
+                return text[: first.start()] + second.group() + between + first.group() + text[second.end() :]
     return _swap_pronouns(text)
 
 
-def alter_alike(text: str, altered: str, other: str) -> str | None:
-    """Alter another text as one was: "Tom was seen by Ann." as "Ann saw Tom." became "Tom saw Ann.".
+def alter_alike(text: str, altered: str, paraphrase: str) -> str | None:
+    """Alter a paraphrase as a text was altered: "Tom was seen by Ann." as "Ann saw Tom." became "Tom saw Ann.".
 
     Args:
-        text: the first, before.
-        altered: the first, with words put in the place of others, one for one.
-        other: a text that has all words which were replaced.
+        text: the text before.
+        altered: the text with words replaced by others, one for one.
+        paraphrase: a text that has all words which were replaced.
 
     Returns:
-        the other text with the same words replaced; None if it lacks one of them, or if more than words were replaced.
+        The paraphrase with the same words replaced; None if it lacks one of them, or if more than words were replaced.
     """
     before, after = WORD.findall(text), WORD.findall(altered)
     if len(before) != len(after) or WORD.split(text) != WORD.split(altered):
         return None
-    changes = {(one, two) for one, two in zip(before, after, strict=True) if one != two}
-    new = dict(changes)
-    if not new or len(new) < len(changes) or not set(new) <= set(WORD.findall(other)):
+    changes = {(old, new) for old, new in zip(before, after, strict=True) if old != new}
+    replacements = dict(changes)
+    # A word that was replaced in two ways, or none at all, cannot be replaced alike.
+    if not changes or len(replacements) < len(changes) or not set(replacements) <= set(WORD.findall(paraphrase)):
         return None
-    return WORD.sub(lambda place: new.get(place.group(), place.group()), other)
+    return WORD.sub(lambda match: replacements.get(match.group(), match.group()), paraphrase)
 
 
 def make_passive(text: str) -> str | None:
-    """Turn a sentence of subject, verb and object into the passive: "Tom saw Mary." becomes "Mary was seen by Tom."."""
-    found = _ACTIVE.fullmatch(text)
-    if found is None:
+    """Turn "subject verb object" into the passive: "Tom saw Mary." becomes "Mary was seen by Tom."; else return None."""
+    match = _ACTIVE.fullmatch(text)
+    if match is None:
         return None
-    who, whom = found["who"], found["whom"]
-    many = whom in ("them", "us") or (" " in whom and whom.endswith("s") and not whom.endswith("ss"))
-    be = "were" if many else "was"
+    who, whom = match["who"], match["whom"]
+    plural = whom in ("them", "us") or (" " in whom and whom.endswith("s") and not whom.endswith("ss"))
+    be = "were" if plural else "was"
     subject = _SUBJECTS.get(whom, whom)
     agent = _PRONOUNS.get(who.lower(), who[:1].lower() + who[1:] if " " in who else who)
-    done = _IRREGULAR.get(found["did"], found["did"])
-    return f"{subject[:1].upper()}{subject[1:]} {be} {done} by {agent}{found['rest']}"
+    participle = _IRREGULAR.get(match["did"], match["did"])
+    return f"{subject[:1].upper()}{subject[1:]} {be} {participle} by {agent}{match['rest']}"
 
 
 def move_phrase(text: str, names: Collection[str]) -> str | None:
-    """Move a phrase of time, place or reason from the beginning to the end, or the other way round."""
-    if found := _FRONTED.fullmatch(text):
-        phrase, rest, end = found.groups()
-        return f"{rest[:1].upper()}{rest[1:]} {phrase[:1].lower()}{phrase[1:]}{end}"
-    if (found := _TRAILING.fullmatch(text)) and not _ASKED.search(text):
-        rest, phrase, end = found.groups()
-        first = WORD.match(rest)
+    """Move a phrase of time, place or reason from the beginning to the end, or from the end to the beginning."""
+    if match := _FRONTED.fullmatch(text):
+        phrase, clause, end = match.groups()
+        return f"{clause[:1].upper()}{clause[1:]} {phrase[:1].lower()}{phrase[1:]}{end}"
+    if (match := _TRAILING.fullmatch(text)) and not _EMBEDDED_QUESTION.search(text):
+        clause, phrase, end = match.groups()
+        first = WORD.match(clause)
         if first and first.group() not in names and first.group().split("'")[0] != "I":
-            rest = rest[:1].lower() + rest[1:]
-        return f"{phrase[:1].upper()}{phrase[1:]}, {rest}{end}"
+            clause = clause[:1].lower() + clause[1:]
+        return f"{phrase[:1].upper()}{phrase[1:]}, {clause}{end}"
     return None
 
 
 def leave_out(text: str, random: Random) -> str | None:
     """Leave out a phrase between two breaks (punctuation, conjunctions, prepositions); None if there is only one."""
-    parts = _parts(text)
-    if len(parts) < 2:
+    phrases = _phrases(text)
+    if len(phrases) < 2:
         return None
-    i = int(random.integers(1, len(parts)))
-    kept = parts[:i] + parts[i + 1 :]
-    return _finish("".join(kept), text)
+    i = int(random.integers(1, len(phrases)))
+    return _finish("".join(phrases[:i] + phrases[i + 1 :]), text)
 
 
-def put_in(text: str, other: str, random: Random) -> str | None:
-    """Insert a phrase of another text at a break or at the end; None if the other has none."""
-    parts, strangers = _parts(text), _parts(other)[1:]
-    strangers = [part for part in strangers if part.strip(" ,").lower() not in text.lower()]
-    if not strangers:
+def put_in(text: str, donor: str, random: Random) -> str | None:
+    """Insert a phrase of another text, `donor`, at a break or at the end; None if the donor has none."""
+    phrases, insertable = _phrases(text), _phrases(donor)[1:]
+    insertable = [phrase for phrase in insertable if phrase.strip(" ,").lower() not in text.lower()]
+    if not insertable:
         return None
-    part = strangers[random.integers(len(strangers))]
-    i = int(random.integers(1, len(parts) + 1))
-    return _finish("".join([*parts[:i], part, *parts[i:]]), text)
+    phrase = insertable[random.integers(len(insertable))]
+    i = int(random.integers(1, len(phrases) + 1))
+    return _finish("".join([*phrases[:i], phrase, *phrases[i:]]), text)
 
 
 def vary_form(text: str, random: Random) -> str:
     """Vary what does not change the meaning: casing, punctuation, blanks, quotation marks and contractions."""
-    kind = random.integers(6)
-    if kind == 0:
+    variation = random.integers(6)
+    if variation == 0:
         return text.lower()
-    if kind == 1:
+    if variation == 1:
         return _END.sub("", text)
-    if kind == 2:
+    if variation == 2:
         return re.sub(r"[,;:]", "", text).lower().rstrip(".!?")
-    if kind == 3:
+    if variation == 3:
         return text.upper() if random.random() < 0.3 else re.sub(r" ", "  ", text, count=1)
-    if kind == 4:
+    if variation == 4:
         return re.sub(r"([.,!?;:])", r" \1", text)
     return vary_contractions(text)
 
 
 def vary_contractions(text: str) -> str:
-    """Write contractions ("isn't") in full, or the other way round where there are none."""
+    """Write contractions ("isn't") in full or, if there are none, contract what can be contracted."""
     if "n't" in text:
         text = re.sub(r"\b(W|w)on't\b", r"\1ill not", text)
         text = re.sub(r"\b(C|c)an't\b", r"\1annot", text)
@@ -263,28 +273,30 @@ def vary_contractions(text: str) -> str:
 
 
 def _swap_pronouns(text: str) -> str | None:
-    words = [place for place in WORD.finditer(text) if place.group().lower() in _PRONOUNS]
-    if not words:
+    pronouns = [match for match in WORD.finditer(text) if match.group().lower() in _PRONOUNS]
+    if not pronouns:
         return None
-    subject, form = words[0], _PRONOUNS[words[0].group().lower()]
-    objects = [place for place in WORD.finditer(text, subject.end()) if place.group() in _SUBJECTS]
-    other = next((place for place in objects if place.group() != form), None)
-    if other is None:
+    subject, object_form = pronouns[0], _PRONOUNS[pronouns[0].group().lower()]
+    objects = [match for match in WORD.finditer(text, subject.end()) if match.group() in _SUBJECTS]
+    object_ = next((match for match in objects if match.group() != object_form), None)
+    if object_ is None:
         return None
-    new = _SUBJECTS[other.group()]
-    new = new.capitalize() if subject.start() == 0 or new == "i" else new
-    return text[: subject.start()] + new + text[subject.end() : other.start()] + form + text[other.end() :]
+    subject_form = _SUBJECTS[object_.group()]
+    subject_form = subject_form.capitalize() if subject.start() == 0 or subject_form == "i" else subject_form
+    between = text[subject.end() : object_.start()]
+    return text[: subject.start()] + subject_form + between + object_form + text[object_.end() :]
 
 
-def _parts(text: str) -> list[str]:
-    """Cut a text at its breaks; what begins a phrase stays with it."""
+def _phrases(text: str) -> list[str]:
+    """Cut a text at its breaks; a conjunction or preposition stays with the phrase that it begins."""
     body = _END.sub("", text)
     ends = [match.start() for match in _BREAK.finditer(body)]
-    parts = [body[start:end] for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
-    return [part for part in parts if part]
+    phrases = [body[start:end] for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
+    return [phrase for phrase in phrases if phrase]
 
 
-def _finish(text: str, like: str) -> str:
+def _finish(text: str, original: str) -> str:
+    """Give a text a capital at its beginning and the final punctuation of the original."""
     text = text.strip(" ,;:")
-    end = _END.search(like)
+    end = _END.search(original)
     return text[:1].upper() + text[1:] + (end.group() if end else "")

@@ -1,11 +1,11 @@
-r"""Contrasts from parallel text: sentences of the same meaning in other words, against near copies that mean something else.
+r"""Contrasts from parallel text: paraphrases against near copies that mean something else.
 
     bleurt-repro data contrasts --parallel en-de.tsv --parallel en-fr.tsv --ratings train.jsonl \
         --output contrasts.jsonl --pairs 40000
 
-A metric trained on people's ratings alone relies on shared words. Here English sentences with one translation in common
-count as the same in meaning (pivoting: https://aclanthology.org/P05-1074/). Against them stand other sentences of the same
-text that differ in a single word, and alterations by rule (`alterations`).
+A metric trained on human ratings alone relies on shared words. Here English sentences with a translation in common
+count as paraphrases (pivoting: https://aclanthology.org/P05-1074/). Against them stand sentences of the same text that
+differ in a single word, and alterations by rule (`alterations`).
 """
 
 from __future__ import annotations
@@ -52,24 +52,25 @@ from bleurt_repro.metric.files.records import text_lines
 
 COLUMNS = ("source", "split", "english", "target")
 
-# Of the draws: how many join two to `MOST_JOINED` sentences to one text, start from rated candidates, put a sentence in another
-# order, and add a pair that varies the form alone, or an unrelated one.
+# Shares of the draws that join two to `MOST_JOINED` sentences to one text, start from rated candidates, reorder a
+# sentence, and add a pair that varies the form alone, or an unrelated pair.
 JOINED_SHARE, MOST_JOINED = 0.35, 4
 RATED_SHARE = 0.3
 REORDERED_SHARE = 0.3
 FORM_SHARE = 0.15
 UNRELATED_SHARE = 0.05
-# None by default: both models trained on such pairs agreed less with people.
+# None by default: models trained on mirrored pairs agreed less with people.
 MIRRORED_SHARE = 0.0
-# Kinds that few sentences allow come first half the time.
+# Alterations that few sentences allow are tried first half the time.
 _RARE = ("number", "name", "roles")
 
 # Translations often leave open who is meant: "ihr" is "you", "her" and "their".
 _PRONOUNS = frozenset(
     "i you he she it we they me him her us them my your his its our their mine yours hers ours theirs".split()
 )
-# Pairs grow with the square of how many sentences share a translation, or all words but one; more than this are stock phrases.
-_MOST_IN_SLOT = 60
+# The number of pairs grows with the square of the number of sentences that share a translation, or all words but one;
+# larger groups are stock phrases.
+_MOST_IN_GROUP = 60
 
 
 def make_contrasts(
@@ -83,22 +84,23 @@ def make_contrasts(
     """Make synthetic contrast data from parallel text.
 
     Args:
-        sentences: English sentences, each with a translation of it.
-        pairs: how many to make.
-        rated: references, with candidates that people rated well and their ratings. Alterations of both are made, since
+        sentences: English sentences, each with a translation.
+        pairs: number of pairs to make.
+        rated: references, candidates that people rated well, and their ratings. Both texts are altered, too, since
             they are longer than most sentences of parallel text.
-        seed: of all that is drawn.
-        reordered: how often, of all draws, a sentence is put in another order by rule (passive, moved phrase) and shown
-            against copies in which two of its words have changed places.
-        mirrored: how often an altered text is shown as the reference, too: against a candidate altered alike, which means the
-            same, and against one that is not. Altered texts are often odd ("the air wowed the crowd"), and a model that sees
-            them on one side alone learns what is odd, not what differs; people's ratings punish what is odd, too.
+        seed: seed of all random choices.
+        reordered: share of the draws that reorder a sentence by rule (passive, moved phrase) and show it against
+            copies with two words exchanged.
+        mirrored: how often an altered text is shown as the reference as well: against a candidate altered alike, which
+            means the same, and against one that is not altered. Altered texts are often odd ("the air wowed the
+            crowd"), and a model that sees them as candidates alone learns what is odd, not what differs.
 
     Returns:
-        rows of "reference", "candidate", "score" and "system", which names the kind ("contrast: number").
+        Rows of "reference", "candidate", "score" and "system", which names the alteration ("contrast: number").
 
     Raises:
-        ValueError: if no two different sentences share a translation, `pairs` is not positive, or a share is none.
+        ValueError: if no two different sentences share a translation, `pairs` is not positive, or a share is not from
+            0 to 1.
     """
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
@@ -106,10 +108,10 @@ def make_contrasts(
         if not 0 <= share <= 1:
             raise ValueError(f"the share of {name} must be from 0 to 1, found {share}")
     random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered, mirrored)
-    made: list[Contrast] = []
-    while len(made) < pairs:
-        made += maker.make(random)
-    return made[:pairs]
+    contrasts: list[Contrast] = []
+    while len(contrasts) < pairs:
+        contrasts += maker.make(random)
+    return contrasts[:pairs]
 
 
 def contrast_file(
@@ -126,56 +128,60 @@ def contrast_file(
     """Make synthetic contrast data from files and write it as JSON lines.
 
     Args:
-        parallel: TSV files without names of columns: source, split, English sentence, translation. Rows whose split is
-            "test" or "dev" are left out.
+        parallel: TSV files without a header: source, split, English sentence, translation. Rows whose split is "test"
+            or "dev" are left out.
         output: file to write.
-        pairs: of `make_contrasts`.
-        ratings: file of ratings, as `rating_records` reads it, whose best candidates join in.
-        seed, reordered, mirrored: of `make_contrasts`.
-        leave_out: of `read_sentences`.
-        overwrite: of `chosen_contrasts`.
+        pairs: as in `make_contrasts`.
+        ratings: file of ratings, as `rating_records` reads it, whose best candidates are used too.
+        seed: as in `make_contrasts`.
+        reordered: as in `make_contrasts`.
+        mirrored: as in `make_contrasts`.
+        leave_out: as in `read_sentences`.
+        overwrite: as in `chosen_contrasts`.
 
     Returns:
-        how many pairs of each kind were written.
+        The number of pairs of each kind.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a file is malformed (file and line are named), or what `chosen_contrasts` and `make_contrasts` say.
+        ValueError: if a file is malformed (the message names file and line), and as `chosen_contrasts` and
+            `make_contrasts` raise it.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
-    place = chosen_contrasts(output, [*parallel, ratings], overwrite)
+    output_path = chosen_contrasts(output, [*parallel, ratings], overwrite)
     sentences = [pair for i, path in enumerate(parallel) for pair in read_sentences(path, f"{i}:", leave_out)]
     good = rated_well(rating_records(ratings)) if ratings is not None else []
     rated = [(row["reference"], row["candidate"], row["score"]) for row in good]
-    return write_contrasts(place, make_contrasts(sentences, pairs, rated, seed, reordered, mirrored))
+    return write_contrasts(output_path, make_contrasts(sentences, pairs, rated, seed, reordered, mirrored))
 
 
 def read_sentences(path: str | Path, language: str, leave_out: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Read English sentences with their translations, marked with `language` so that two languages stay apart.
+    """Read English sentences with their translations.
 
     Args:
-        path: source, split, English sentence and translation in columns; splits "test" and "dev" are left out.
-        language: put before each translation.
-        leave_out: beginnings of the names of sources that are left out, such as those whose licence does not allow it.
+        path: file with the columns source, split, English sentence and translation; splits "test" and "dev" are left
+            out.
+        language: prefix of each translation, which keeps the translations of two files apart.
+        leave_out: prefixes of the names of sources to leave out, such as those whose licence does not allow the use.
 
     Raises:
-        ValueError: if a line has other columns, no sentence is left, or nothing has a name to leave out.
+        ValueError: if a line has other columns, no sentence is left, or no source begins with one of `leave_out`.
     """
-    read, found = [], set()
+    sentences, prefixes = [], set()
     for number, line in enumerate(text_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != len(COLUMNS):
             raise ValueError(f"{path}, line {number}: expected {', '.join(COLUMNS)}, found {len(fields)} column(s)")
-        if named := [name for name in leave_out if fields[0].startswith(name)]:
-            found.update(named)
+        if matching := [prefix for prefix in leave_out if fields[0].startswith(prefix)]:
+            prefixes.update(matching)
         elif fields[1] not in ("test", "dev"):
-            read.append((fields[2], language + fields[3]))
-    if missing := set(leave_out) - found:
+            sentences.append((fields[2], language + fields[3]))
+    if missing := set(leave_out) - prefixes:
         raise ValueError(f"{path}: no source to leave out begins with {', '.join(sorted(missing))}")
-    if not read:
+    if not sentences:
         raise ValueError(f"{path}: no sentences; expected {', '.join(COLUMNS)}, separated by tabs")
-    return read
+    return sentences
 
 
 class _Maker:
@@ -188,172 +194,187 @@ class _Maker:
         reordered_share: float,
         mirrored_share: float,
     ) -> None:
-        self.same = same_meaning(sentences)
-        if not self.same:
+        self.paraphrases = same_meaning(sentences)
+        if not self.paraphrases:
             raise ValueError("no two different sentences share a translation: more parallel text is needed")
         self.rated = [row for row in rated if row[0].strip() and row[1].strip()]
         texts = sorted({english for english, _ in sentences})
-        self.neighbours, self.substitutes = one_word_apart(texts, self.same)
-        self.others = texts + [reference for reference, _, _ in self.rated]
-        words = {word for text in self.others for word in WORD.findall(text) if word.islower()}
-        counts = Counter(name for text in self.others for name in names_in(text) if name.lower() not in words)
+        self.neighbours, self.substitutes = one_word_apart(texts, self.paraphrases)
+        self.texts = texts + [reference for reference, _, _ in self.rated]
+        # A capital marks a name only if the word is never written without it, and a name occurs more than once.
+        lower_case = {word for text in self.texts for word in WORD.findall(text) if word.islower()}
+        counts = Counter(name for text in self.texts for name in names_in(text) if name.lower() not in lower_case)
         self.names = sorted(name for name, count in counts.items() if count > 1)
-        self.known = known = frozenset(self.names)
+        self.name_set = name_set = frozenset(self.names)
         self.reordered_share, self.mirrored_share = reordered_share, mirrored_share
         if reordered_share:
-            passive = [(text, other) for text in self.others if (other := make_passive(text))]
-            moved = [(text, other) for text in self.others if (other := move_phrase(text, known))]
+            passive = [(text, changed) for text in self.texts if (changed := make_passive(text))]
+            moved = [(text, changed) for text in self.texts if (changed := move_phrase(text, name_set))]
             self.reordered = [pairs for pairs in (passive, moved) if pairs]
         self.alterations: dict[str, tuple[float, Callable[[str, Random], str | None]]] = {
             "number": (CHANGED, change_number),
             "name": (CHANGED, lambda text, random: change_name(text, self.names, random)),
             "negation": (CHANGED, change_negation),
             "tense": (CHANGED, change_tense),
-            "roles": (CHANGED, lambda text, random: swap_roles(text, known, random)),
+            "roles": (CHANGED, lambda text, random: swap_roles(text, name_set, random)),
             "word": (CHANGED, lambda text, random: substitute(text, self.substitutes, random)),
             "another sentence": (CHANGED, self.neighbour),
             "left out": (PARTLY, leave_out),
-            "put in": (PARTLY, lambda text, random: put_in(text, draw(self.others, random), random)),
+            "put in": (PARTLY, lambda text, random: put_in(text, draw(self.texts, random), random)),
         }
 
     def make(self, random: Random) -> list[Contrast]:
         """Make the rows of one draw."""
         if self.reordered_share and self.reordered and random.random() < self.reordered_share:
             return self.reorder(random)
+        # 1. Draw two texts of the same meaning: a rated pair, or one to four pairs of paraphrases in a row.
         sides: tuple[int, ...] = (0, 1)
-        made: list[Contrast] = []
+        contrasts: list[Contrast] = []
         if self.rated and random.random() < RATED_SHARE:
-            one, two, worth = draw(self.rated, random)
-            pairs = [(one, two)]
+            reference, candidate, score = draw(self.rated, random)
+            pairs = [(reference, candidate)]
         else:
             count = int(random.integers(2, MOST_JOINED + 1)) if random.random() < JOINED_SHARE else 1
-            pairs, worth = [draw(self.same, random) for _ in range(count)], SAME
+            pairs, score = [draw(self.paraphrases, random) for _ in range(count)], SAME
             pairs = [pair[::-1] if random.random() < 0.5 else pair for pair in pairs]
             sides = (int(random.integers(2)),)
-            made = [contrast(_joined(pairs, 0), _joined(pairs, 1), SAME, "same")]
-        texts, worths = [_joined(pairs, side) for side in (0, 1)], (COPY, worth)
+            contrasts = [contrast(_joined(pairs, 0), _joined(pairs, 1), SAME, "same")]
+        texts, scores = [_joined(pairs, side) for side in (0, 1)], (COPY, score)
+        # 2. Sometimes add one of them in another form, or an unrelated text.
         if random.random() < FORM_SHARE:
             side = int(random.integers(2))
-            made.append(contrast(texts[0], vary_form(texts[side], random), worths[side], "form"))
+            contrasts.append(contrast(texts[0], vary_form(texts[side], random), scores[side], "form"))
         if random.random() < UNRELATED_SHARE:
-            made.append(contrast(texts[0], draw(self.others, random), UNRELATED, "unrelated"))
-        # Alike words are no sign of an error, nor of its absence: of the altered texts half are near copies.
+            contrasts.append(contrast(texts[0], draw(self.texts, random), UNRELATED, "unrelated"))
+        # 3. Alter the reference or the candidate. Half of the altered texts are near copies, so that shared words are
+        #    no sign of an error, nor of its absence.
         for side in sides:
-            made += self.alter(pairs, side, worths, random)
-        return made
+            contrasts += self.alter(pairs, side, scores, random)
+        return contrasts
 
     def reorder(self, random: Random) -> list[Contrast]:
         """Make a reordered sentence, and both orders with two words exchanged."""
-        reference, other = draw(draw(self.reordered, random), random)
+        reference, reordered = draw(draw(self.reordered, random), random)
         if random.random() < 0.5:
-            reference, other = other, reference
-        made = [contrast(reference, other, SAME, "reordered")]
-        for text, worth in ((reference, COPY), (other, SAME)):
-            swapped = swap_roles(text, self.known, random)
-            if swapped is not None and swapped not in (reference, other):
-                made.append(contrast(reference, swapped, worth - CHANGED, "roles"))
-                if text is other and self.mirrors(random) and (alike := alter_alike(other, swapped, reference)):
-                    made.append(contrast(alike, swapped, SAME, "mirrored"))
-                    made.append(contrast(alike, other, SAME - CHANGED, "roles"))
-        return made
+            reference, reordered = reordered, reference
+        contrasts = [contrast(reference, reordered, SAME, "reordered")]
+        for text, score in ((reference, COPY), (reordered, SAME)):
+            swapped = swap_roles(text, self.name_set, random)
+            if swapped is not None and swapped not in (reference, reordered):
+                contrasts.append(contrast(reference, swapped, score - CHANGED, "roles"))
+                if text is reordered and self.mirrors(random) and (alike := alter_alike(text, swapped, reference)):
+                    contrasts.append(contrast(alike, swapped, SAME, "mirrored"))
+                    contrasts.append(contrast(alike, reordered, SAME - CHANGED, "roles"))
+        return contrasts
 
     def mirrors(self, random: Random) -> bool:
         """Decide whether an altered text is shown as a reference, too."""
         return bool(self.mirrored_share) and random.random() < self.mirrored_share
 
     def alter(
-        self, pairs: list[tuple[str, str]], side: int, worths: tuple[float, float], random: Random
+        self, pairs: list[tuple[str, str]], side: int, scores: tuple[float, float], random: Random
     ) -> list[Contrast]:
-        """Alter one sentence of one side in the first way that applies to it."""
-        worth, at = worths[side], int(random.integers(len(pairs)))
-        kinds = [*random.permutation(_RARE), *random.permutation(list(self.alterations))]
-        for kind in kinds if random.random() < 0.5 else random.permutation(list(self.alterations)):
-            loss, change = self.alterations[kind]
-            altered = change(pairs[at][side], random)
-            if altered is None or not altered.strip() or altered in pairs[at]:
+        """Alter one sentence of one side, 0 the reference and 1 the candidate, in the first way that applies to it."""
+        score, i = scores[side], int(random.integers(len(pairs)))
+        rare_first = [*random.permutation(_RARE), *random.permutation(list(self.alterations))]
+        for name in rare_first if random.random() < 0.5 else random.permutation(list(self.alterations)):
+            loss, change = self.alterations[name]
+            altered = change(pairs[i][side], random)
+            if altered is None or not altered.strip() or altered in pairs[i]:
                 continue
             loss *= 1 if len(pairs) == 1 else JOINED_WEIGHT
-            made = [contrast(_joined(pairs, 0), _joined(pairs, side, at, altered), worth - loss, kind)]
-            alike = alter_alike(pairs[at][side], altered, pairs[at][1 - side]) if self.mirrors(random) else None
+            contrasts = [contrast(_joined(pairs, 0), _joined(pairs, side, i, altered), score - loss, name)]
+            # Mirrored: the altered text, or the reference altered alike, against the candidate altered alike and as it
+            # was.
+            alike = alter_alike(pairs[i][side], altered, pairs[i][1 - side]) if self.mirrors(random) else None
             if alike is not None:
                 reference, candidate = (altered, alike) if side == 0 else (alike, altered)
-                reference, both = _joined(pairs, 0, at, reference), worths[1]
-                made.append(contrast(reference, _joined(pairs, 1, at, candidate), both, "mirrored"))
-                made.append(contrast(reference, _joined(pairs, 1), both - loss, kind))
-            return made
+                reference, same_score = _joined(pairs, 0, i, reference), scores[1]
+                contrasts.append(contrast(reference, _joined(pairs, 1, i, candidate), same_score, "mirrored"))
+                contrasts.append(contrast(reference, _joined(pairs, 1), same_score - loss, name))
+            return contrasts
         return []
 
     def neighbour(self, text: str, random: Random) -> str | None:
         """Return a sentence that differs in one word, or None."""
-        return draw(found, random) if (found := self.neighbours.get(text)) else None
+        return draw(neighbours, random) if (neighbours := self.neighbours.get(text)) else None
 
 
-def _joined(pairs: Sequence[tuple[str, str]], side: int, at: int = -1, instead: str = "") -> str:
-    return " ".join(instead if i == at else pair[side] for i, pair in enumerate(pairs))
+def _joined(pairs: Sequence[tuple[str, str]], side: int, at: int = -1, replacement: str = "") -> str:
+    """Join the texts of one side, the one at `at` replaced."""
+    return " ".join(replacement if i == at else pair[side] for i, pair in enumerate(pairs))
 
 
 def same_meaning(sentences: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Pair different sentences with one translation in common; those of other pronouns are left out."""
+    """Pair different sentences that have a translation in common and the same pronouns."""
     groups: dict[str, set[str]] = defaultdict(set)
     for english, translation in sentences:
         groups[translation].add(english)
     pairs = {
-        (one, two)
+        (first, second)
         for group in groups.values()
-        if len(group) < _MOST_IN_SLOT
-        for one, two in combinations(sorted(group), 2)
-        if one.lower() != two.lower() and _pronouns(one) == _pronouns(two)
+        if len(group) < _MOST_IN_GROUP
+        for first, second in combinations(sorted(group), 2)
+        if first.lower() != second.lower() and _pronouns(first) == _pronouns(second)
     }
     return sorted(pairs)
 
 
 def one_word_apart(
-    texts: Sequence[str], same: Iterable[tuple[str, str]]
+    texts: Sequence[str], paraphrases: Iterable[tuple[str, str]]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Find the sentences that differ from another in one word, but for those of the same meaning.
+    """Find the sentences that differ from another sentence in one word and are no paraphrases of it.
+
+    Args:
+        texts: different sentences.
+        paraphrases: pairs of the sentences that mean the same.
 
     Returns:
-        for each such sentence the others; and for each word, in lower case, the words that stand in its place there.
+        For each such sentence the sentences it differs from; and for each word, in lower case, the words that it is
+        exchanged for there.
     """
-    known = set(same)
-    slots: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    # 1. Group the sentences by what is left of them without one of their words.
+    paraphrase_set = set(paraphrases)
+    frames: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for text in texts:
-        for place in WORD.finditer(text):
-            slots[f"{text[: place.start()]}\0{text[place.end() :]}"].append((place.group(), text))
+        for match in WORD.finditer(text):
+            frames[f"{text[: match.start()]}\0{text[match.end() :]}"].append((match.group(), text))
+    # 2. Within a group any two sentences differ in that word alone: count which words are exchanged.
     neighbours: dict[str, list[str]] = defaultdict(list)
-    words: dict[str, Counter[str]] = defaultdict(Counter)
-    alike: set[tuple[str, str]] = set()
-    for frame, filled in slots.items():
-        if not 1 < len(filled) < _MOST_IN_SLOT or len(frame.split()) < 3:
+    exchanges: dict[str, Counter[str]] = defaultdict(Counter)
+    synonyms: set[tuple[str, str]] = set()
+    for frame, members in frames.items():
+        if not 1 < len(members) < _MOST_IN_GROUP or len(frame.split()) < 3:
             continue
-        for (one, text), (two, other) in combinations(filled, 2):
-            pair = (one.lower(), two.lower())
-            if (text, other) in known or (other, text) in known:
-                alike.update((pair, pair[::-1]))  # seen in one place, taken for synonyms everywhere
+        for (first_word, first), (second_word, second) in combinations(members, 2):
+            pair = (first_word.lower(), second_word.lower())
+            if (first, second) in paraphrase_set or (second, first) in paraphrase_set:
+                synonyms.update((pair, pair[::-1]))  # of the same meaning in one sentence: synonyms in all of them
                 continue
-            neighbours[text].append(other)
-            neighbours[other].append(text)
-            words[pair[0]][pair[1]] += 1
-            words[pair[1]][pair[0]] += 1
+            neighbours[first].append(second)
+            neighbours[second].append(first)
+            exchanges[pair[0]][pair[1]] += 1
+            exchanges[pair[1]][pair[0]] += 1
+    # 3. Keep the most frequent exchanges of each word, without synonyms.
     substitutes = {
-        word: [other for other, _ in counts.most_common(20) if (word, other) not in alike and other != word]
-        for word, counts in words.items()
+        word: [new for new, _ in counts.most_common(20) if (word, new) not in synonyms and new != word]
+        for word, counts in exchanges.items()
     }
-    return dict(neighbours), {word: others for word, others in substitutes.items() if others}
+    return dict(neighbours), {word: candidates for word, candidates in substitutes.items() if candidates}
 
 
 def substitute(text: str, substitutes: dict[str, list[str]], random: Random) -> str | None:
-    """Replace a word that has substitutes, a longer one if there is; None if there is none."""
-    places = [place for place in WORD.finditer(text) if place.group().lower() in substitutes]
-    places = [place for place in places if len(place.group()) > 3] or places
-    if not places:
+    """Replace a word that has substitutes, if possible one of more than three letters; None if there is none."""
+    matches = [match for match in WORD.finditer(text) if match.group().lower() in substitutes]
+    matches = [match for match in matches if len(match.group()) > 3] or matches
+    if not matches:
         return None
-    place = places[random.integers(len(places))]
-    others = substitutes[place.group().lower()]
-    new = others[random.integers(len(others))]
-    if place.group()[0].isupper():
-        new = new[:1].upper() + new[1:]
-    return text[: place.start()] + new + text[place.end() :]
+    match = matches[random.integers(len(matches))]
+    candidates = substitutes[match.group().lower()]
+    replacement = candidates[random.integers(len(candidates))]
+    if match.group()[0].isupper():
+        replacement = replacement[:1].upper() + replacement[1:]
+    return text[: match.start()] + replacement + text[match.end() :]
 
 
 def _pronouns(text: str) -> frozenset[str]:

@@ -94,7 +94,11 @@ def test_a_file_holds_the_ratings_first(tmp_path):
     [
         (ratings(), 0.0, "above 0"),
         (ratings(1), 0.3, "two different"),
-        (ratings()[:10], 0.1, "a share of 0.1 of 10 ratings is not one anchor of each of 8 kinds: give 0.8 or more"),
+        (
+            ratings()[:10],
+            0.1,
+            "a share of 0.1 of 10 ratings is less than one anchor of each of 8 kinds: give 0.8 or more",
+        ),
     ],
 )
 def test_wrong_input(rows, share, message):

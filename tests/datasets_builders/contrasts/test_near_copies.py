@@ -82,7 +82,7 @@ def test_another_meaning_may_be_given_another_score():
     assert [row["candidate"] for row in usual] == [row["candidate"] for row in lower]
     assert [row["score"] for row in lower] == [-0.7 if row["score"] == TURNED else row["score"] for row in usual]
     for turned in (SAME_MEANING, float("nan"), float("-inf")):
-        with pytest.raises(ValueError, match=r"worth less than the same in other words \(1.1\)"):
+        with pytest.raises(ValueError, match=r"below that of a paraphrase \(1.1\)"):
             make_near_copies(TEXTS, 5, turned=turned)
 
 
