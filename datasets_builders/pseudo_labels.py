@@ -21,7 +21,7 @@ import numpy as np
 
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.metric.files.records import file_form, parse_number, read_records, text_lines
-from bleurt_repro.metric.files.writing import write_json_lines, write_text, written_folder
+from bleurt_repro.metric.files.writing import atomic_folder, write_json_lines, write_text
 from bleurt_repro.metric.statistics import Values, standardise
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
         "teachers": [teacher for teacher, _ in labels],
         "weights": list(options.weights) or None,
     }
-    with written_folder(folder, last=INFO) as unfinished:
+    with atomic_folder(folder, last=INFO) as unfinished:
         if labels:
             write_json_lines(unfinished / TRAIN, _labelled(options, triples, labels))
         else:

@@ -154,8 +154,8 @@ def fuzz_uploads(data: bytes) -> None:
     """A file given to the demo: read, and shown with everything in it escaped."""
     from bleurt_repro.metric.demo.highlight import differences_html
     from bleurt_repro.metric.demo.visitor_input import read_upload
+    from bleurt_repro.metric.files.tables import FORMULA_STARTS, csv_text
     from bleurt_repro.metric.files.texts import COLUMNS, SUFFIXES
-    from bleurt_repro.metric.files.writing import FORMULA_STARTS, csv_text
 
     form, content = data[:1] or b"\0", data[1:]
     name = f"upload{SUFFIXES[form[0] % len(SUFFIXES)]}"

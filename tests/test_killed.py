@@ -1,8 +1,10 @@
-"""Commands that write are killed before each of their file operations: what is there is old or new, whole, and is cleaned up."""
+"""A command that is killed while it writes: each file is old or new, and the next run finishes and cleans up."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,82 +12,69 @@ import time
 
 import pytest
 
-from bleurt_repro.metric.files.writing import written_together
-from tests.jobs_that_write import JOBS, SHORT, Given
-from tests.killed import Job, kill_at_every_operation, kill_command, listing
+from bleurt_repro.cli import main
+from tests.conftest import make_tiny_scorer
+from tests.killed import KILLED, run_to_its_end
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of itself")
+# One command for each way to write: lines that are resumed, several files, a folder of data, a checkpoint.
+COMMANDS = {
+    "lines": "score -r r.txt -c {}.txt --checkpoint a --device cpu --no-progress --output OUT/scores",
+    "several files": "compare -r r.txt -c r.txt {}.txt --checkpoint a --resamples 20 --no-progress -o OUT/c.json OUT/c.md",
+    "data": "data ratings --input ratings.jsonl --output OUT/ratings --validation-ratio 0.3 --seed {}",
+    "checkpoint": "average a b --output OUT/average --weight {} 9",
+}
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in JOBS]
-)
-def test_outputs_are_old_or_new_and_the_next_run_leaves_nothing(name, tmp_path):
-    for folder in ("given", "place"):
-        (tmp_path / folder).mkdir()
-    job = JOBS[name](Given(tmp_path / "given"))
-    count = kill_command(job, tmp_path / "place")
-    assert count.old > 3 and count.new > 0, count
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "r12":
+        (tmp_path / f"{name}.txt").write_text(
+            "".join(f"the cat sat {name if n % 2 else 'on'} {n}\n" for n in range(9))
+        )
+    rows = [{"reference": f"r {n}", "candidate": f"c {n}", "score": n} for n in range(20)]
+    (tmp_path / "ratings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, spread in (("a", 0.3), ("b", 0.2)):
+        make_tiny_scorer(tmp_path / name, spread=spread)
+    (tmp_path / "OUT").mkdir()
+    return tmp_path
 
 
-def test_a_mixture_is_seen(tmp_path):
-    """The test's own test: a command that writes its two files one after the other."""
-    words = "data roles --pairs 8 --output OUT/{0}.jsonl --seed {1}"
-
-    class OneByOne(Job):
-        def run(self, words, folder):
-            for name in "ab":
-                super().run([word.format(name, words[-1]) for word in words[:-1]], folder)
-
-    job = OneByOne([*words.split(), "1"], [*words.split(), "2"])
-    with pytest.raises(AssertionError, match=r"neither old nor new at operation .*'a.jsonl': 'new', 'b.jsonl': 'old'"):
-        kill_command(job, tmp_path)
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(
-    ("there", "links"),
-    [
-        *(pytest.param(there, True, marks=pytest.mark.long) for there in ("ab", "a", "b", "")),
-        *((there, False) for there in ("ab", "a", "b", "")),
-    ],
-)
-def test_files_take_their_places_together(tmp_path, monkeypatch, links, there):
-    if not links:
-        monkeypatch.delattr(os, "symlink")
-        monkeypatch.setattr(os, "symlink", refuse, raising=False)
-    (tmp_path / "other").mkdir()
-    paths = [tmp_path / "a", tmp_path / "other" / "b"]
+@pytest.mark.parametrize("name", [*list(COMMANDS)[:3], pytest.param("checkpoint", marks=pytest.mark.long)])
+def test_files_are_old_or_new_and_the_next_run_finishes(name, folder):
+    def run(word):
+        with pytest.raises(SystemExit) as stop:
+            main(COMMANDS[name].format(word).split())
+        assert not stop.value.code
 
-    def write(text):
-        with written_together(paths) as unfinished:
-            for path in unfinished:
-                path.write_text(text)
-
-    def start():
-        for path in paths:
-            path.unlink(missing_ok=True)
-            if path.name in there:
-                path.write_text("old")
-
-    def found():
-        return [path.read_text() if path.exists() else None for path in paths]
-
-    start()
-    old, seen = found(), []
-    for _ in kill_at_every_operation(lambda: write("new")):
-        seen.append(found())
-        write("next")
-        assert found() == ["next", "next"] and listing(tmp_path) == {"a", "other", "other/b"}
-        start()
-    assert seen[0] == old and (["new", "new"] in seen)
-    whole = [old, ["new", "new"]]
-    assert (
-        all(state in whole for state in seen) if links else all(state in whole or state[1] is None for state in seen)
-    )
+    run("1")  # in this process, so that the forks need not import what it takes
+    old = contents(folder / "OUT")
+    shutil.copytree(folder / "OUT", folder / "before")
+    run("2")
+    new = contents(folder / "OUT")
+    assert old.keys() == new.keys() and old != new
+    states = []
+    for number in range(0, 400, 3):
+        shutil.rmtree(folder / "OUT")
+        shutil.copytree(folder / "before", folder / "OUT")
+        code = run_to_its_end(lambda: run("2"), number)
+        if code == 0:
+            break
+        assert code == KILLED
+        files = {path: text for path, text in contents(folder / "OUT").items() if "/." not in f"/{path}"}
+        assert all(text in (old[path], new[path]) for path, text in files.items()), number
+        states.append(files)
+        assert run_to_its_end(lambda: run("2")) == 0, f"the run after the kill at {number} fails"
+        assert contents(folder / "OUT") == new, number
+    assert states[0] == old and states[-1] != old
 
 
-@pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
-def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
+def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(tmp_path):
     """While libraries are imported and the checkpoint is opened."""
     # one batch: between nothing and all of its scores there is no state to leave
     (tmp_path / "texts.txt").write_text("a cat\n" * 50)
@@ -96,10 +85,10 @@ def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(seconds, tmp_path):
         stderr=subprocess.PIPE,
         preexec_fn=heed_ctrl_c,
     )
-    time.sleep(seconds)
+    time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1].decode()
-    assert process.returncode in (130, -signal.SIGINT, 0) and "error" not in said, said
+    stderr = process.communicate(timeout=60)[1].decode()
+    assert process.returncode in (130, -signal.SIGINT, 0) and "error" not in stderr, stderr
     left = {path.name: len(path.read_text().splitlines()) for path in tmp_path.iterdir()}
     # a fast machine has scored everything before the signal: all of it is there, or nothing
     assert left in ({"texts.txt": 50}, {"texts.txt": 50, "scores": 50})
@@ -112,19 +101,11 @@ def test_a_signal_during_an_import_raises_nothing(number, tmp_path):
     (tmp_path / "heavy.py").write_text(
         f"import signal\ntry:\n    signal.raise_signal({int(number)})\nexcept BaseException:\n    print('raised')\n    raise\n"
     )
-    inside = "from bleurt_repro.cli import _ended_by_signals\nwith _ended_by_signals():\n    "
-    words = [sys.executable, "-c"]
+    code = "from bleurt_repro.cli import _ended_by_signals\nwith _ended_by_signals():\n    import heavy"
     options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60, "preexec_fn": heed_ctrl_c}
-    done = subprocess.run([*words, inside + "import heavy"], **options)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
-    done = subprocess.run([*words, f"import signal\n{inside}signal.raise_signal({int(number)})"], **options)
-    assert done.returncode in (128 + number, -number)
-    assert ("KeyboardInterrupt" in done.stderr) == (number == signal.SIGINT)
+    run = subprocess.run([sys.executable, "-c", code], **options)
+    assert (run.returncode, run.stdout, run.stderr) == (128 + number, "", "")
 
 
 def heed_ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-
-
-def refuse(*_, **__):
-    raise OSError(1, "no links here")

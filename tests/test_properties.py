@@ -26,8 +26,8 @@ from bleurt_repro.datasets_builders.signals.rouge import Rouge
 from bleurt_repro.datasets_builders.synthetic.config import read_config
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.compare.compare import compare
+from bleurt_repro.metric.files.tables import FORMULA_STARTS, csv_text
 from bleurt_repro.metric.files.texts import PairStream, read_segments
-from bleurt_repro.metric.files.writing import FORMULA_STARTS, csv_text
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import ROLES, Layout
 from bleurt_repro.metric.scorer import ScoringResult
@@ -41,7 +41,7 @@ from bleurt_repro.metric.statistics import (
     spearman_rho,
 )
 from bleurt_repro.training.arguments import read_yaml
-from bleurt_repro.training.experiments.metric_rows import Texts, read_scores
+from bleurt_repro.training.metrics.rows import Texts, read_scores
 
 FEW, MANY = 12, 500
 # Any character, halves of surrogate pairs and control characters too, and what breaks formats more often than chance.

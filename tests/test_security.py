@@ -14,7 +14,7 @@ from bleurt_repro.hub_cards.checks import check_files
 from bleurt_repro.hub_cards.contents import File
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
 from bleurt_repro.metric.convert.convert import convert
-from bleurt_repro.metric.files.writing import unfinished_name, write_bytes
+from bleurt_repro.metric.files.writing import write_bytes
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, read_ensemble
 from bleurt_repro.metric.loading.open import load_checkpoint
 
@@ -111,14 +111,6 @@ def test_an_output_that_is_a_link_is_replaced_and_not_written_through(tmp_path):
     write_bytes(tmp_path / "scores.txt", b"0.5\n")
     assert (tmp_path / "precious").read_text() == "mine"
     assert (tmp_path / "scores.txt").read_text() == "0.5\n" and not (tmp_path / "scores.txt").is_symlink()
-
-
-def test_a_link_where_the_unfinished_file_will_be_is_not_written_through(tmp_path):
-    (tmp_path / "precious").write_text("mine")
-    unfinished_name(tmp_path / "scores.txt").symlink_to(tmp_path / "precious")
-    write_bytes(tmp_path / "scores.txt", b"0.5\n")
-    assert (tmp_path / "precious").read_text() == "mine"
-    assert (tmp_path / "scores.txt").read_text() == "0.5\n"
 
 
 @pytest.mark.parametrize("name", [".scores.txt.partial", ".scores.txt.partial.json"])

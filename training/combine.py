@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.metric.files.writing import chosen_folder, write_text, written_folder
+from bleurt_repro.metric.files.writing import atomic_folder, validate_output_folder, write_text
 from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, Ensemble, Member, common_layout, is_ensemble
 from bleurt_repro.metric.loading.open import Checkpoint, find_checkpoint, load_checkpoint
@@ -93,7 +93,7 @@ def average_scorers(
     )
     command = _command("average", checkpoints, weights, **storage)
     result = Result("average", command, {"average": _members(members, shares)})
-    with written_folder(folder, CONFIG, replaced=WEIGHT_FILES) as unfinished:
+    with atomic_folder(folder, CONFIG, replaced=WEIGHT_FILES) as unfinished:
         save_scorer(first.model, first.tokenizer, unfinished, getattr(torch, DTYPES[dtype]), max_shard_size)
         result.write(unfinished)
     return result
@@ -199,7 +199,7 @@ def make_ensemble(
     command = _command("ensemble", members, weights, validation=str(validation))
     result = Result("ensemble", command, record, data={"files": fingerprint([validation])})
     copied = {name: scorer.folder for name, scorer in zip(members, scorers, strict=True) if _is_folder(name)}
-    with written_folder(folder, ENSEMBLE_FILE) as unfinished:
+    with atomic_folder(folder, ENSEMBLE_FILE) as unfinished:
         for source in copied.values():
             _copy_member(source, unfinished / source.resolve().name)
         write_text(unfinished / ENSEMBLE_FILE, json.dumps(ensemble.to_json(), indent=2) + "\n")
@@ -287,7 +287,7 @@ def _shares(weights: Sequence[float] | None, count: int, kind: str, least: float
 
 
 def _chosen_output(output: str | Path, checkpoints: Sequence[str], overwrite: bool) -> Path:
-    return chosen_folder(output, checkpoints, (RESULTS, CONFIG, ENSEMBLE_FILE), overwrite)
+    return validate_output_folder(output, checkpoints, (RESULTS, CONFIG, ENSEMBLE_FILE), overwrite)
 
 
 def _is_folder(name: str) -> bool:

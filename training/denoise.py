@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bleurt_repro.metric.statistics import Values, standardise
 
 if TYPE_CHECKING:
-    from bleurt_repro.training.experiments.metric_rows import Row
+    from bleurt_repro.training.metrics.rows import Row
 
 Rating = dict[str, Any]
 
@@ -226,7 +226,7 @@ def denoise_file(
         ValueError: if there are fewer than two metrics, an output is an input or a file of others, or as `denoise`.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-    from bleurt_repro.metric.files.writing import chosen_output, write_json_lines, written_together
+    from bleurt_repro.metric.files.writing import validate_output, write_json_lines
     from bleurt_repro.training.results import Result, fingerprint
 
     if len(checkpoints) + len(score_files) < 2:
@@ -234,8 +234,9 @@ def denoise_file(
     if Path(output).suffix != ".jsonl":
         raise ValueError(f"the output must be a .jsonl file, found {output}")
     inputs = [str(ratings), *(item.partition("=")[2] for item in score_files)]
-    place = chosen_output(str(output), inputs, OUR_ROWS, overwrite)
-    record_place = chosen_output(f"{output}.json", inputs, OUR_RECORD, overwrite)
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
+    path = validate_output(str(output), inputs, OUR_ROWS, overwrite)
+    record_path = validate_output(f"{output}.json", inputs, OUR_RECORD, overwrite)
     if share is None:
         share = default_share([item.partition("=")[0] for item in score_files])
     settings = {"share": share, "method": method, "years": list(years), "within": within}
@@ -250,17 +251,16 @@ def denoise_file(
         data=fingerprint([ratings])[0],
         figures={**settings, "counts": done.counts, "by_year": done.by_year},
     )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with written_together([place, record_place]) as unfinished:
-        write_json_lines(unfinished[0], done.rows)
-        record.write(unfinished[1])
+    record_path.unlink(missing_ok=True)  # so that a stop between the two writes leaves no record of other rows
+    write_json_lines(path, done.rows)
+    record.write(record_path)
     return done
 
 
 def _command(
     ratings: str | Path, checkpoints: Sequence[str], score_files: Sequence[str], settings: Mapping[str, Any]
 ) -> str:
-    from bleurt_repro.training.experiments.options import shorten
+    from bleurt_repro.training.metrics.options import shorten
 
     words = [f"bleurt-repro data denoise --ratings {shorten(ratings)}"]
     words += [f"--checkpoint {shorten(name)}" for name in checkpoints]
@@ -277,12 +277,13 @@ def _metrics(
 
     import pandas
 
-    from bleurt_repro.training.experiments.measure import rating_texts
-    from bleurt_repro.training.experiments.metric_rows import all_rows
-    from bleurt_repro.training.experiments.options import Cells, MetricOptions
+    from bleurt_repro.training.metrics.cells import Cells
+    from bleurt_repro.training.metrics.options import MetricOptions
+    from bleurt_repro.training.metrics.rows import score_metrics
+    from bleurt_repro.training.metrics.samples import rating_texts
 
     texts = rating_texts(pandas.DataFrame(rows))
     metrics = MetricOptions(checkpoint=[*checkpoints], score_files=[*score_files])
     options = {} if device is None else {"device": device}
     with tempfile.TemporaryDirectory() as folder:
-        return all_rows(texts, Cells(folder), metrics, options)
+        return score_metrics(texts, Cells(folder), metrics, options)

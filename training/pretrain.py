@@ -39,7 +39,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bleurt_repro.metric.files.records import read_plain_yaml
-from bleurt_repro.metric.files.writing import markdown_table, write_text, written_folder
+from bleurt_repro.metric.files.tables import markdown_table
+from bleurt_repro.metric.files.writing import atomic_folder, write_text
 from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import load_config, run_as_command
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
@@ -360,7 +361,7 @@ def _write_search(result: Result, folder: Path) -> None:
     from tqdm import tqdm
 
     table = draw_table(result["cells"])
-    with written_folder(folder, last="grid.json") as unfinished:
+    with atomic_folder(folder, last="grid.json") as unfinished:
         write_text(unfinished / "grid.md", table)
         draw_plot(result["cells"], unfinished / "grid.png")
         result.write(unfinished / "grid.json")

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
-from bleurt_repro.metric.files.writing import chosen_folder, naming_what_fails, write_text, written_folder
+from bleurt_repro.metric.files.writing import atomic_folder, error_context, validate_output_folder, write_text
 from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, WEIGHT_FILES, content_hash
 from bleurt_repro.training.results import COLOURS, RESULTS, Result, plain, repeating_command
 
@@ -193,7 +193,7 @@ def run_folder(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -
         yield
         return
     folder = Path(args.output_dir)
-    chosen_folder(folder, [str(model)], (LOCK_FILE, RESULTS, CHECKSUMS_FILE, "checkpoint-*"), args.overwrite)
+    validate_output_folder(folder, [str(model)], (LOCK_FILE, RESULTS, CHECKSUMS_FILE, "checkpoint-*"), args.overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
     try:
@@ -320,7 +320,7 @@ def naming_a_full_disk(folder: str | Path) -> contextlib.AbstractContextManager[
         found, _ = last_checkpoint(Path(folder))
         return f"{found.name} is complete: make room and add --resume" if found else "nothing was saved yet: make room"
 
-    return naming_what_fails(folder, advice)
+    return error_context(folder, advice)
 
 
 def train(trainer: Trainer, args: Any) -> float:
@@ -398,7 +398,7 @@ def finish(
     folder = Path(str(trainer.args.output_dir))
     if trainer.is_world_process_zero():
         with naming_a_full_disk(folder):
-            with written_folder(folder, "config.json", replaced=WEIGHT_FILES) as unfinished:
+            with atomic_folder(folder, "config.json", replaced=WEIGHT_FILES) as unfinished:
                 save(unfinished)
                 draw_curves(result, unfinished / "curves.png")
                 result.write(unfinished)

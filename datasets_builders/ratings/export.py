@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
-from bleurt_repro.metric.files.writing import refuse_inputs, write_json_lines, write_text, written_folder
+from bleurt_repro.metric.files.writing import (
+    atomic_folder,
+    refuse_inputs,
+    was_interrupted,
+    write_json_lines,
+    write_text,
+)
 from bleurt_repro.metric.loading.checksums import file_hash
 
 if TYPE_CHECKING:
@@ -138,7 +144,7 @@ def write_splits(
     if not overwrite:
         _refuse_foreign(folder, [CARD, *names.values()])
     counts = {split: len(rows) for split, rows in splits.items()}
-    with written_folder(folder, last=CARD) as unfinished:
+    with atomic_folder(folder, last=CARD) as unfinished:
         for split, rows in splits.items():
             if format == "parquet":
                 _write_parquet(unfinished / names[split], rows, features)
@@ -159,6 +165,7 @@ def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
     """Refuse to replace files of a folder whose card no export wrote."""
     card = folder / CARD
     ours = card.is_file() and OUR_CARD in card.read_text(encoding="utf-8", errors="replace")
+    ours = ours or was_interrupted(folder)
     found = [name for name in names if (folder / name).exists()]
     if found and not ours:
         raise ValueError(

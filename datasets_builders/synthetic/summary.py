@@ -15,7 +15,8 @@ import numpy as np
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
 from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, INFO_FILE, Parts, to_json
 from bleurt_repro.datasets_builders.synthetic.segments import Skipped, general_reason
-from bleurt_repro.metric.files.writing import markdown_table, write_json_lines, write_text, written_folder
+from bleurt_repro.metric.files.tables import markdown_table
+from bleurt_repro.metric.files.writing import atomic_folder, write_json_lines, write_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -59,7 +60,7 @@ def summarise(
     Returns:
         the report.
     """
-    with written_folder(folder, last=INFO_FILE) as unfinished:
+    with atomic_folder(folder, last=INFO_FILE) as unfinished:
         Parts(folder, recipe["fingerprint"]).gather(unfinished, records)
         return _write_summary(unfinished, recipe, signals, records, rows, skipped)
 

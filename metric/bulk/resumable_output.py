@@ -82,8 +82,12 @@ class PartialOutput:
 
     def close(self) -> None:
         """Leave the unfinished output for a later run, unless nothing was written."""
-        if not self._file.closed:
-            self._file.close()
+        if self._file.closed:
+            return
+        try:
+            with error_context(self._output):  # after a failed write, closing tries it again
+                self._file.close()
+        finally:
             if not self._journal.exists():
                 self._path.unlink(missing_ok=True)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bleurt_repro.metric.calibration import FEWEST_SEGMENTS, Preference
 from bleurt_repro.metric.compare.overlap import Overlap, overlap
+from bleurt_repro.metric.files.tables import markdown_table
 from bleurt_repro.metric.inputs import check_references, check_same_length, check_texts
 from bleurt_repro.metric.scorer import ScoringResult
 from bleurt_repro.metric.statistics import (
@@ -32,10 +33,10 @@ from bleurt_repro.metric.statistics import (
 MOST_RESAMPLES = 1_000_000
 # In a notebook: how many segments, and how many characters of a text.
 SHOWN, LONGEST_SHOWN = 5, 200
-# What tabulate calls the forms of a table.
-TABLE_FORMS = {"markdown": "github", "latex": "latex_booktabs", "html": "html"}
-# What Markdown would read as formatting.
-_MARKDOWN = re.compile(r"[\\`*_\[\]<>|~#]")
+# tabulate's names for the forms of a table besides Markdown.
+TABLE_FORMS = {"latex": "latex_booktabs", "html": "html"}
+# Characters that Markdown reads as formatting; `markdown_table` escapes those that end a cell.
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>~#]")
 
 
 class Scores(Protocol):
@@ -188,7 +189,7 @@ def table_text(form: str, header: Sequence[str], rows: Iterable[Sequence[object]
     """Lay out a table in which every cell is shown as the text that it is.
 
     Args:
-        form: a key of `TABLE_FORMS`; LaTeX uses the package booktabs.
+        form: "markdown", "html", or "latex" with the package booktabs.
         header: names of the columns.
         rows: their cells, at least one row.
         align: of all columns but the first, which is to the left.
@@ -196,9 +197,10 @@ def table_text(form: str, header: Sequence[str], rows: Iterable[Sequence[object]
     from tabulate import tabulate
 
     table = [[one_line(str(cell)) for cell in row] for row in (header, *rows)]
-    if form == "markdown":  # tabulate escapes for the other two
-        table = [[_MARKDOWN.sub(r"\\\g<0>", cell) for cell in row] for row in table]
-    columns = ("left", *[align] * (len(header) - 1))
+    if form == "markdown":
+        head, *cells = ([_MARKDOWN.sub(r"\\\g<0>", cell) for cell in row] for row in table)
+        return markdown_table(head, cells, align)
+    columns = ("left", *[align] * (len(header) - 1))  # tabulate escapes in these two forms
     return str(tabulate(table[1:], table[0], TABLE_FORMS[form], disable_numparse=True, colalign=columns))
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bleurt_repro.metric.compare.compare import Comparison, compare
-from bleurt_repro.metric.compare.report import FORMS, OUR_COMPARISON, write_comparison
+from bleurt_repro.metric.compare.report import FORMS, OUR_COMPARISON
 from bleurt_repro.metric.files.texts import read_segments
-from bleurt_repro.metric.files.writing import chosen_output, written_together
+from bleurt_repro.metric.files.writing import validate_output, write_text
 from bleurt_repro.metric.inputs import check_same_length
 from bleurt_repro.metric.statistics import CONFIDENCE, RESAMPLES
 
@@ -49,7 +49,7 @@ def compare_files(
         if Path(path).suffix.lower() not in FORMS:
             raise ValueError(f"the output must be a .json, .csv, .md or .tex file, found {path}")
     inputs = (*references, *candidates, sources)
-    places = [(chosen_output(path, inputs, OUR_COMPARISON, overwrite), Path(path).suffix.lower()) for path in outputs]
+    paths = [validate_output(path, inputs, OUR_COMPARISON, overwrite) for path in outputs]
     names = system_names(candidates)
     systems = {name: read_segments(path, "candidates") for name, path in zip(names, candidates, strict=True)}
     texts = {path: read_segments(path, "references") for path in references}
@@ -73,9 +73,9 @@ def compare_files(
         seed=seed,
         aggregate=aggregate,
     )
-    with written_together([place for place, _ in places]) as unfinished:
-        for place, (_, form) in zip(unfinished, places, strict=True):
-            write_comparison(comparison, place, form)
+    texts = [FORMS[Path(path).suffix.lower()](comparison) for path in outputs]
+    for path, text in zip(paths, texts, strict=True):
+        write_text(path, text)
     return comparison
 
 

@@ -5,26 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, bounds, one_line
-from bleurt_repro.metric.files.writing import csv_text, write_text
+from bleurt_repro.metric.files.tables import csv_text
 
-# How a file begins that `write_comparison` wrote.
+# How a file begins that `compare` wrote.
 OUR_COMPARISON = re.compile(
     rb"\{\s*\"systems\": \[|segment,spread,score of |\| system +\| +mean |% bleurt-repro compare\n"
 )
-
-
-def write_comparison(comparison: Comparison, path: Path, form: str) -> None:
-    """Write a comparison as JSON, its segments as CSV, or its figures as tables for a document.
-
-    Args:
-        comparison: what to write.
-        path: the file.
-        form: a key of `FORMS`.
-    """
-    write_text(path, FORMS[form](comparison))
 
 
 def comparison_json(comparison: Comparison) -> str:

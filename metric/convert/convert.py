@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from bleurt_repro.metric.convert.official_checkpoint import SETTINGS, load_official
 from bleurt_repro.metric.files.records import numbered_lines, open_input, parse_json
-from bleurt_repro.metric.files.writing import naming_what_fails, put, remove_leftovers, unfinished_folder
+from bleurt_repro.metric.files.writing import durable_replace, error_context, temporary_folder
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.loading.architecture import GELUS
+from bleurt_repro.metric.loading.architecture import GELU_NAMES
 from bleurt_repro.metric.loading.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import write_checksums
 from bleurt_repro.metric.loading.hub import HUB_FILES
@@ -137,27 +137,23 @@ def convert(
         ValueError: if the source is damaged or of another kind, the destination is taken, or scores or token ids
             differ.
     """
-    if gelu not in ("auto", *GELUS):
-        raise ValueError(f"gelu must be auto, {' or '.join(GELUS)}, found {gelu!r}")
+    if gelu not in ("auto", *GELU_NAMES):
+        raise ValueError(f"gelu must be auto, {' or '.join(GELU_NAMES)}, found {gelu!r}")
     target = Path(destination).expanduser().absolute()
-    remove_leftovers(target)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise ValueError(f"{destination} exists already: name another destination or remove it")
     beside = next(folder for folder in target.parents if folder.is_dir())
-    workspace = unfinished_folder(beside / target.name)
-    try:
+    with temporary_folder(beside / target.name) as workspace:
         folder = _folder(source, workspace)
         try:
             model, tokenizer = _load(folder, gelu, _official_length(source))
         except ValueError as error:
             raise ValueError(f"{source} cannot be converted: {error}") from error
-        with naming_what_fails(target):
+        with error_context(target):
             made = _save(model, tokenizer, workspace / "checkpoint")
         parity = _check_scores(folder, made, scores, max_difference)
         target.parent.mkdir(parents=True, exist_ok=True)
-        put(made, target)
-    finally:
-        shutil.rmtree(workspace, ignore_errors=True)
+        durable_replace(made, target)
     length = Layout.from_config(model.config).max_length
     return Conversion(target, type(model).__name__, length, model.config.hidden_act, parity)
 

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bleurt_repro.metric.files.writing import naming_what_fails, put, unfinished_folder
+from bleurt_repro.metric.files.writing import durable_replace, error_context, temporary_folder
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.install import install_hint
 from bleurt_repro.metric.loading.checksums import check_sums, write_checksums
-from bleurt_repro.metric.options import cache_folder, made_cache
+from bleurt_repro.metric.options import cache_folder, make_cache
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -99,22 +99,21 @@ def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
 
 def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
     """Write a graph and its weights beside their place and put them there in one step."""
-    made_cache(folder)
-    unfinished = unfinished_folder(folder / backend)
-    try:
-        with _quiet(), naming_what_fails(folder):
+    make_cache(folder)
+    with temporary_folder(folder / backend) as workspace:
+        unfinished = workspace / backend
+        unfinished.mkdir()
+        with _quiet(), error_context(folder):
             if backend == "onnx":
                 _export(model, unfinished / FILES[backend])
             else:
                 _quantise(folder / "onnx" / FILES["onnx"], unfinished / FILES[backend])
         write_checksums(unfinished, sorted(unfinished.iterdir()))
         try:
-            put(unfinished, folder / backend)
+            durable_replace(unfinished, folder / backend)
         except OSError:  # another process was faster
             if not (folder / backend / FILES[backend]).is_file():
                 raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _is_whole(folder: Path, file: str) -> bool:

@@ -15,7 +15,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.files.writing import naming_what_fails, put, write_text
+from bleurt_repro.metric.files.writing import durable_replace, error_context, write_text
 from bleurt_repro.metric.layout import CONFIG_KEY, Layout
 from bleurt_repro.metric.loading.checksums import (
     CHECKSUMS_FILE,
@@ -99,7 +99,7 @@ def save_scorer(
         shutil.rmtree(leftover, ignore_errors=True)
     unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
     try:
-        with naming_what_fails(folder), quiet_transformers():
+        with error_context(folder), quiet_transformers():
             stored.save_pretrained(unfinished, max_shard_size=max_shard_size or LARGEST_FILE)
             tokenizer.save_pretrained(unfinished)
             record_for_other_tools(unfinished)
@@ -109,7 +109,7 @@ def save_scorer(
                 file.unlink()
         for file in sorted(unfinished.iterdir(), key=lambda file: (file.suffix == ".safetensors", file.name)):
             shutil.copymode(folder / CHECKSUMS_FILE, file)  # the weights are written for the owner alone
-            put(file, folder / file.name)
+            durable_replace(file, folder / file.name)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -56,11 +56,11 @@ def write_report(
         texts: what each file holds, such as {"table.md": ...}; by default the tables of measured rows.
         plots: by file name without extension; by default the averages of measured rows.
     """
-    from bleurt_repro.metric.files.writing import write_text, written_folder
+    from bleurt_repro.metric.files.writing import atomic_folder, write_text
 
     if texts is None:
         texts = {"table.md": draw_table(result), "comparisons.md": draw_comparisons(result)}
-    with written_folder(Path(output), last=RESULTS) as unfinished:
+    with atomic_folder(Path(output), last=RESULTS) as unfinished:
         for name, text in texts.items():
             write_text(unfinished / name, text)
         for name, figure in ({result.kind: draw_averages(result)} if plots is None else plots).items():
@@ -153,11 +153,10 @@ def markdown(table: Mapping[str, Mapping[str, str]]) -> str:
 def draw_frame(frame: DataFrame) -> str:
     """Draw a data frame as a Markdown table; a missing cell is "-", and no name or text can end a cell."""
 
-    def cell(value: object) -> object:
-        return value.replace("|", "\\|").replace("\n", " ") if isinstance(value, str) else value
+    from bleurt_repro.metric.files.tables import markdown_table
 
-    shown = frame.fillna("-").map(cell).rename(index=cell, columns=cell)
-    return str(shown.to_markdown(disable_numparse=True)) + "\n"
+    rows = [[name, *row] for name, row in zip(frame.index, frame.fillna("-").astype(object).values, strict=True)]
+    return markdown_table(["", *map(str, frame.columns)], rows) + "\n"
 
 
 def _cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:

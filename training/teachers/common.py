@@ -13,7 +13,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 from bleurt_repro.datasets_builders.open_models import load_tokenizer
-from bleurt_repro.metric.files.writing import written_folder
+from bleurt_repro.metric.files.writing import atomic_folder
 from bleurt_repro.training.results import Result, plain, repeating_command
 
 # The Trainer's settings that decide what a run gives.
@@ -76,7 +76,7 @@ def set_dropout(model: torch.nn.Module, probability: float | None) -> None:
 def saved_model(trainer: Trainer) -> Iterator[Path]:
     """Write model and tokenizer into a folder, which with what the block adds takes the place of the run's."""
     tokenizer = cast("Any", trainer.processing_class)
-    with written_folder(Path(str(trainer.args.output_dir)), last="config.json") as folder:
+    with atomic_folder(Path(str(trainer.args.output_dir)), last="config.json") as folder:
         cast("Any", trainer.model).save_pretrained(folder)
         if tokenizer.is_fast:  # else it would cut and pad as in its last call for whoever loads it
             tokenizer.backend_tokenizer.no_truncation()

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.metric.files.writing import chosen_folder, chosen_output, is_stream, write_json_lines, write_text
+from bleurt_repro.metric.files.writing import (
+    is_stream,
+    validate_output,
+    validate_output_folder,
+    write_json_lines,
+    write_text,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 OURS = re.compile(rb"ours")
@@ -55,14 +61,14 @@ def test_what_a_process_has_open_is_a_stream(tmp_path):
         if not (tmp_path / "stdout").exists():
             pytest.skip("needs /proc")
         assert is_stream(tmp_path / "stdout")
-        write_text(chosen_output(str(tmp_path / "stdout"), [], OURS), "after\n")
+        write_text(validate_output(str(tmp_path / "stdout"), [], OURS), "after\n")
     assert (tmp_path / "log").read_bytes() == b"before\nafter\n"
 
 
 def test_a_link_to_a_file_is_followed(tmp_path):
     (tmp_path / "file").write_bytes(b"ours 1")
     (tmp_path / "link").symlink_to("file")
-    write_text(chosen_output(str(tmp_path / "link"), [], OURS), "ours 2")
+    write_text(validate_output(str(tmp_path / "link"), [], OURS), "ours 2")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_bytes() == b"ours 2"
 
 
@@ -72,38 +78,38 @@ def test_an_input_is_no_output(tmp_path, name):
     (tmp_path / "link").symlink_to("file")
     os.link(tmp_path / "file", tmp_path / "hard")
     with pytest.raises(ValueError, match="is the input"):
-        chosen_output(str(tmp_path / name), [None, "-", str(tmp_path / "file")], OURS, overwrite=True)
+        validate_output(str(tmp_path / name), [None, "-", str(tmp_path / "file")], OURS, overwrite=True)
 
 
 def test_a_file_that_others_wrote_stays_unless_asked(tmp_path):
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(ValueError, match="did not write it: name another file, or add --overwrite"):
-        chosen_output(str(tmp_path / "file"), [], OURS)
-    assert chosen_output(str(tmp_path / "file"), [], OURS, overwrite=True) == tmp_path / "file"
+        validate_output(str(tmp_path / "file"), [], OURS)
+    assert validate_output(str(tmp_path / "file"), [], OURS, overwrite=True) == tmp_path / "file"
     for content in (b"ours", b""):
         (tmp_path / "file").write_bytes(content)
-        assert chosen_output(str(tmp_path / "file"), [], OURS) == tmp_path / "file"
+        assert validate_output(str(tmp_path / "file"), [], OURS) == tmp_path / "file"
     with pytest.raises(ValueError, match="is a folder"):
-        chosen_output(str(tmp_path), [], OURS)
+        validate_output(str(tmp_path), [], OURS)
 
 
 def test_a_folder_that_others_wrote_stays_unless_asked(tmp_path):
     folder = tmp_path / "folder"
-    assert chosen_folder(folder, [], ["mark*"]) == folder
+    assert validate_output_folder(folder, [], ["mark*"]) == folder
     folder.mkdir()
-    assert chosen_folder(folder, [], ["mark*"]) == folder
+    assert validate_output_folder(folder, [], ["mark*"]) == folder
     (folder / "diary").write_text("mine")
     with pytest.raises(ValueError, match="holds files that bleurt-repro did not write"):
-        chosen_folder(folder, [], ["mark*"])
-    assert chosen_folder(folder, [], ["mark*"], overwrite=True) == folder
+        validate_output_folder(folder, [], ["mark*"])
+    assert validate_output_folder(folder, [], ["mark*"], overwrite=True) == folder
     (folder / "mark.json").write_text("{}")
-    assert chosen_folder(folder, [], ["mark*"]) == folder
+    assert validate_output_folder(folder, [], ["mark*"]) == folder
     with pytest.raises(ValueError, match="is the input"):
-        chosen_folder(folder, [str(folder)], ["mark*"], overwrite=True)
+        validate_output_folder(folder, [str(folder)], ["mark*"], overwrite=True)
     with pytest.raises(ValueError, match="lies in the output"):
-        chosen_folder(folder, [str(folder / "diary")], ["mark*"])
+        validate_output_folder(folder, [str(folder / "diary")], ["mark*"])
     with pytest.raises(ValueError, match="is a file"):
-        chosen_folder(folder / "diary", [], ["mark*"])
+        validate_output_folder(folder / "diary", [], ["mark*"])
 
 
 # The commands

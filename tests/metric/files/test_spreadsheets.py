@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.metric.files.writing import csv_text, markdown_table, plain_cell
+from bleurt_repro.metric.files.tables import csv_text, markdown_table, plain_cell
 from bleurt_repro.training.experiments import adversarial, sanity
 
 
