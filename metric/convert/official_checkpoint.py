@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bleurt_repro.metric.install import install_hint
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.architecture import (
-    GELUS,
+    GELU_NAMES,
     check_weights,
     is_rembert,
     read_settings,
@@ -85,7 +85,7 @@ def _activation(bert: dict[str, Any], folder: Path, gelu: str) -> str:
         raise ValueError(f"its layers compute {named!r}; official checkpoints compute 'gelu'")
     if gelu == "auto":
         gelu = graph_gelu(folder) or "tanh"
-    return GELUS[gelu]
+    return GELU_NAMES[gelu]
 
 
 def _tokenizer(folder: Path, settings: dict[str, Any], max_length: int) -> PreTrainedTokenizerBase:

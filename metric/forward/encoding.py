@@ -17,7 +17,7 @@ from bleurt_repro.metric.layout import ROLES, Layout
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from bleurt_repro.metric.loading.light import WordPieceTokenizer
+    from bleurt_repro.metric.loading.wordpiece import WordPieceTokenizer
 
 # Letters of the Latin script, in the blocks of Unicode that hold them, full-width ones included.
 LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u0250-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua7ff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a]")  # fmt: skip

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad, scaled_dot_product_attention
 
 from bleurt_repro.metric.forward.encoding import Encoded
+from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 PACKED = ("BertForSequenceClassification", "RemBertForSequenceClassification", "MPNetForSequenceClassification")
 # A second layout of the weights doubles their memory: beyond this many bytes they are read where they are.
 LAID_OUT_BYTES = 1 << 30
-# The GELUs by their names in `transformers`, as the approximation that torch knows.
-GELUS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
 TOKENS_HINT = 2048  # tokens of a batch that the layout of the weights is chosen for
 
 
@@ -56,7 +55,7 @@ def can_pack(model: PreTrainedModel) -> bool:
         and type(model).__module__.startswith("transformers.")
         and model.device.type == "cpu"
         and model.dtype in (torch.float32, torch.bfloat16)
-        and config.hidden_act in GELUS
+        and config.hidden_act in GELU_APPROXIMATIONS
         and config.num_labels == 1
         and getattr(config, "position_embedding_type", "absolute") == "absolute"
         and not getattr(config, "is_decoder", False)
@@ -180,7 +179,7 @@ class _Block:
         self.heads = config.num_attention_heads
         self.attention_output = _product([_attention(layer).output], laid_out)
         self.attention_norm = _attention(layer).norm
-        self.up = _product([layer.intermediate.dense], laid_out, GELUS[config.hidden_act])
+        self.up = _product([layer.intermediate.dense], laid_out, GELU_APPROXIMATIONS[config.hidden_act])
         self.down = _product([layer.output.dense], laid_out)
         self.norm = layer.output.LayerNorm
 

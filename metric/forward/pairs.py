@@ -12,16 +12,16 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bleurt_repro.metric.forward.encoding import Encoded, PairEncoder
+from bleurt_repro.metric.forward.score_cache import ScoreCache, Scored
 from bleurt_repro.metric.inputs import Item
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from bleurt_repro.metric.forward.packed import PackedForward
-    from bleurt_repro.metric.forward.score_cache import ScoreCache
     from bleurt_repro.metric.loading.open import Checkpoint
     from bleurt_repro.metric.options import Computing
 
@@ -39,15 +39,6 @@ MEMORY_MESSAGES = (
     "bad_alloc",
     "bad allocation",
 )
-
-
-class Scored(NamedTuple):
-    """A pair's score, and whether the pair was longer than the checkpoint reads, has pieces unknown to it, or text unread."""
-
-    score: float
-    truncated: bool
-    unknown: bool = False
-    unread: bool = False
 
 
 class ModelForward:

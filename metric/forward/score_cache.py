@@ -12,9 +12,10 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from bleurt_repro.metric.forward.pairs import Item, Scored
-from bleurt_repro.metric.options import made_cache
+from bleurt_repro.metric.inputs import Item
+from bleurt_repro.metric.options import make_cache
 
 # Another process's write is over in milliseconds; a minute is for slow disks.
 WAIT_SECONDS = 60
@@ -23,6 +24,15 @@ KEY_BYTES = 16
 CHECK_BYTES = 8
 # Part of a file's name: raise it when files are laid out differently.
 FORMAT = 3
+
+
+class Scored(NamedTuple):
+    """A pair's score, and whether the pair was longer than the checkpoint reads, has pieces unknown to it, or text unread."""
+
+    score: float
+    truncated: bool
+    unknown: bool = False
+    unread: bool = False
 
 
 class ScoreCache:
@@ -38,7 +48,7 @@ class ScoreCache:
 
     def __init__(self, folder: str | os.PathLike[str], settings: str) -> None:
         name = hashlib.sha256(settings.encode()).hexdigest()[:KEY_BYTES]
-        self.path = made_cache(Path(folder).expanduser()) / f"scores-{FORMAT}-{name}.sqlite"
+        self.path = make_cache(Path(folder).expanduser()) / f"scores-{FORMAT}-{name}.sqlite"
         with self._connected() as database:
             _let_readers_pass(database)
             database.execute(

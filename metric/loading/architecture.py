@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 # "gelu" means the tanh approximation in the official code and the exact, error-function GELU in transformers.
-GELUS = {"tanh": "gelu_pytorch_tanh", "erf": "gelu"}
-TANH_GELUS = ("gelu_pytorch_tanh", "gelu_new")
+GELU_NAMES = {"tanh": "gelu_pytorch_tanh", "erf": "gelu"}
+# The same GELUs by their names in `transformers`: the approximation that torch computes each by.
+GELU_APPROXIMATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
 SHAPE_SETTINGS = (
     "vocab_size",
     "hidden_size",

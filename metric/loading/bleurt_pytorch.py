@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.architecture import (
-    GELUS,
-    TANH_GELUS,
+    GELU_APPROXIMATIONS,
+    GELU_NAMES,
     is_rembert,
     read_settings,
     scorer_config,
@@ -88,11 +88,11 @@ def _max_length(settings: dict[str, Any]) -> int:
 def _activation(settings: dict[str, Any], gelu: str) -> str:
     recorded = settings.get("hidden_act", "gelu")
     if gelu != "auto":
-        return GELUS[gelu]
+        return GELU_NAMES[gelu]
     if not isinstance(recorded, str):
         raise ValueError(f"its settings need hidden_act, a name; found {recorded!r}")
-    if recorded in TANH_GELUS or (recorded == "gelu" and not is_rembert(settings)):
-        return GELUS["tanh"]
+    if GELU_APPROXIMATIONS.get(recorded) == "tanh" or (recorded == "gelu" and not is_rembert(settings)):
+        return GELU_NAMES["tanh"]
     return recorded
 
 

@@ -7,12 +7,13 @@ WordPiece tokenizer is left to `transformers`, and so is one that is damaged, fo
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
+from bleurt_repro.metric.loading.wordpiece import WordPieceTokenizer, has_plain_wordpiece
 
 if TYPE_CHECKING:
     import torch
@@ -38,9 +39,6 @@ PLAIN = {
     "chunk_size_feed_forward": 0,
     "pruned_heads": {},
 }
-SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-# Files beside tokenizer.json that add to it or stand in its place.
-OTHER_TOKENIZER_FILES = ("added_tokens.json", "special_tokens_map.json", "tokenizer.model")
 
 
 @dataclass(frozen=True)
@@ -58,37 +56,6 @@ class LightScorer:
     tokenizer: WordPieceTokenizer
 
 
-class WordPieceTokenizer:
-    """What `PairEncoder` needs of a `transformers` tokenizer, with BERT's special tokens.
-
-    Args:
-        file: tokenizer.json.
-    """
-
-    def __init__(self, file: Path) -> None:
-        from tokenizers import Tokenizer
-
-        self.backend_tokenizer = Tokenizer.from_file(str(file))
-        self.backend_tokenizer.no_truncation()
-        self.backend_tokenizer.no_padding()
-        self.backend_tokenizer.encode_special_tokens = True  # text that looks like one stays text
-        ids = {name: self.backend_tokenizer.token_to_id(token) for name, token in SPECIAL.items()}
-        self.cls_token_id, self.sep_token_id, self.unk_token_id = ids["cls"], ids["sep"], ids["unk"]
-        self.pad_token_id = ids["pad"]
-
-    def __call__(self, texts: Sequence[str], **_: Any) -> dict[str, list[list[int]]]:
-        """Tokenise texts, without special tokens."""
-        encoded = self.backend_tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return {"input_ids": [one.ids for one in encoded]}
-
-    def __len__(self) -> int:
-        return int(self.backend_tokenizer.get_vocab_size(with_added_tokens=True))
-
-    def get_vocab(self) -> dict[str, int]:
-        """Return all tokens with their ids."""
-        return dict(self.backend_tokenizer.get_vocab(with_added_tokens=True))
-
-
 def open_light(folder: Path, config: dict[str, Any], dtype: torch.dtype) -> LightScorer | None:
     """Open a checkpoint.
 
@@ -100,7 +67,7 @@ def open_light(folder: Path, config: dict[str, Any], dtype: torch.dtype) -> Ligh
     Returns:
         None if it is no plain BERT scorer, or its weights are not what config.json describes.
     """
-    if not (_is_plain(config) and _has_plain_tokenizer(folder)):
+    if not (_is_plain(config) and has_plain_wordpiece(folder)):
         return None
     settings = SimpleNamespace(**{"pad_token_id": 0, "bleurt": None, **config, "num_labels": 1})
     model = _with_weights(settings, folder, dtype)
@@ -109,54 +76,18 @@ def open_light(folder: Path, config: dict[str, Any], dtype: torch.dtype) -> Ligh
 
 def _is_plain(config: dict[str, Any]) -> bool:
     """Return whether config.json describes a BERT scorer that `PackedForward` computes, and in full."""
-    from bleurt_repro.metric.forward.packed import GELUS
-
     labels = config.get("id2label")
     return (
         config["model_type"] == "bert"
         and config.get("architectures") == ["BertForSequenceClassification"]
         and all(type(config.get(name)) is kind for name, kind in SETTINGS.items())
-        and config["hidden_act"] in GELUS
+        and config["hidden_act"] in GELU_APPROXIMATIONS
         and config["hidden_size"] % config["num_attention_heads"] == 0
         and all(config.get(name, value) == value for name, value in PLAIN.items())
         and isinstance(labels, dict)
         and len(labels) == 1
         and "quantization_config" not in config
     )
-
-
-def _has_plain_tokenizer(folder: Path) -> bool:
-    """Return whether `transformers` would make of the folder's files the tokenizer that tokenizer.json describes."""
-    if any((folder / name).exists() for name in OTHER_TOKENIZER_FILES):
-        return False
-    try:
-        own = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        made = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        normalizer = {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": own.get("tokenize_chinese_chars", True),
-            "strip_accents": own.get("strip_accents"),
-            "lowercase": own.get("do_lower_case", True),
-        }
-        model = made["model"]
-        wordpiece = [
-            model[name] for name in ("type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word")
-        ]
-        added = {token["content"] for token in made["added_tokens"] if token["special"] and not token["normalized"]}
-        return (
-            own["tokenizer_class"] in ("BertTokenizer", "BertTokenizerFast")
-            and all(own.get(f"{name}_token") == token for name, token in SPECIAL.items())
-            and not any(own.get(name) for name in ("added_tokens_decoder", "extra_special_tokens", "auto_map"))
-            and made["normalizer"] == normalizer
-            and made["pre_tokenizer"] == {"type": "BertPreTokenizer"}
-            and wordpiece == ["WordPiece", SPECIAL["unk"], "##", 100]
-            and added == set(SPECIAL.values())
-            and len(made["added_tokens"]) == len(SPECIAL)
-            and set(SPECIAL.values()) <= model["vocab"].keys()
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return False
 
 
 def _with_weights(config: Any, folder: Path, dtype: torch.dtype) -> nn.Module | None:

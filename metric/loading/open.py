@@ -276,7 +276,7 @@ def _load(name: str, folder: Path, dtype: torch.dtype | None, hashes: FileHashes
     found = open_light(folder, settings, dtype) if light and _official_of(name) is None else None
     loaded = None
     if found is not None:
-        config, known = found.config, len(found.tokenizer)
+        config, known = found.config, len(found.tokenizer.get_vocab())
     else:
         loaded = _open(name, folder, settings, dtype)
         config, known = loaded[0].eval().config, len(loaded[1])

@@ -292,7 +292,7 @@ def test_the_command_says_what_it_wrote_and_how_near_it_comes(official_tiny, tmp
 
 def test_the_command_says_that_nothing_was_compared(official_english, tmp_path, capsys):
     run("convert", official_english[0], tmp_path / "out", "--gelu", "tanh")
-    assert "parity: not measured, for want of scores to compare with" in capsys.readouterr().out
+    assert "parity: not measured: give --scores FILE" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from bleurt_repro.metric.forward import packed as packed_forward
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.forward.packed import PackedForward, can_pack, few_sizes
 from bleurt_repro.metric.forward.plain import PlainForward
+from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
 from tests.tiny_berts import SIZES, bert, inputs, mpnet, rembert
 
 
@@ -62,7 +63,7 @@ def test_a_padding_token_in_the_text_has_no_position_of_its_own():
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("gelu", sorted(packed_forward.GELUS))
+@pytest.mark.parametrize("gelu", sorted(GELU_APPROXIMATIONS))
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("make", [bert, mpnet])
 def test_every_gelu_is_the_models(make, gelu, layers):

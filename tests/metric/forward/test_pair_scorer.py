@@ -7,7 +7,8 @@ import torch
 
 from bleurt_repro.metric.forward import pairs as pair_scorer
 from bleurt_repro.metric.forward.encoding import Encoded
-from bleurt_repro.metric.forward.pairs import PairScorer, Scored
+from bleurt_repro.metric.forward.pairs import PairScorer
+from bleurt_repro.metric.forward.score_cache import Scored
 
 
 class Letters:

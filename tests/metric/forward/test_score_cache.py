@@ -11,8 +11,7 @@ from contextlib import closing
 import pytest
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.forward.pairs import Scored
-from bleurt_repro.metric.forward.score_cache import ScoreCache, pair_key
+from bleurt_repro.metric.forward.score_cache import ScoreCache, Scored, pair_key
 
 TEXTS = {"references": ["the cat sat", "it rains", "it rains"], "candidates": ["a cat", "good bye", "good bye"]}
 
@@ -54,8 +53,8 @@ def test_truncation_is_said_of_cached_pairs_too(tmp_path, tiny_scorer):
 
 def test_many_writers_lose_nothing(tmp_path):
     code = (
-        "import sys; from bleurt_repro.metric.forward.pairs import Scored\n"
-        "from bleurt_repro.metric.forward.score_cache import ScoreCache\n"
+        "import sys\n"
+        "from bleurt_repro.metric.forward.score_cache import ScoreCache, Scored\n"
         "cache, own = ScoreCache(sys.argv[1], 's'), int(sys.argv[2])\n"
         "for n in range(40): cache.add({(str(n), str(k)): Scored(float(n * k), False) for k in range(own, own + 30)})"
     )
