@@ -14,53 +14,63 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 ROOT = "bleurt-repro"
 HEAD = """# Licences of dependencies
 
-What `bleurt-repro` needs, directly or through others, its optional parts included, as installed where this was written.
-Made by `python .ci/licences.py > docs/reference/licences.md`. The package itself is under the Apache License 2.0.
+The packages that `bleurt-repro` needs, directly or through others, with all extras, by licence. Made by
+`python .ci/licences.py > docs/reference/licences.md`. The package itself is under the Apache License 2.0.
 
-| package | version | needed by | licence, in its own words |
-|---|---|---|---|
+| licence, as the package states it | packages |
+|---|---|
 """
-LONGEST = 80  # characters; some packages put the whole text there
+# Spellings of the same licence.
+SAME = {
+    "Apache 2.0 License": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "MIT License": "MIT",
+    "BSD License": "BSD",
+    "3-Clause BSD License": "BSD-3-Clause",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "ISC License (ISCL)": "ISC",
+}
+LONGEST = 100  # characters; some packages put the whole text there
 
 
 def main() -> None:
     """Write the table."""
-    found: dict[str, tuple[Distribution, set[str]]] = {}
-    follow(ROOT, "", found)
-    rows = [row(package, needed_by) for name, (package, needed_by) in sorted(found.items()) if name != ROOT]
+    packages: dict[str, Distribution] = {}
+    follow(ROOT, packages)
+    licences: dict[str, list[str]] = {}
+    for name, package in sorted(packages.items()):
+        if name != ROOT:
+            licences.setdefault(licence(package), []).append(package.name)
+    rows = [f"| {name} | {', '.join(names)} |\n" for name, names in sorted(licences.items())]
     sys.stdout.write(HEAD + "".join(rows))
 
 
-def follow(name: str, needed_by: str, found: dict[str, tuple[Distribution, set[str]]]) -> None:
-    """Add a package and all it requires; what is not installed, for another system say, is left out."""
+def follow(name: str, packages: dict[str, Distribution]) -> None:
+    """Add a package and all that it requires; packages that are not installed are left out."""
     name = re.sub(r"[-_.]+", "-", name).lower()
-    if name in found:
-        found[name][1].add(needed_by)
+    if name in packages:
         return
     try:
         package = distribution(name)
     except PackageNotFoundError:
         return
-    found[name] = (package, {needed_by})
+    packages[name] = package
     for requirement in package.requires or ():
         if name == ROOT or "extra ==" not in requirement:
-            follow(re.split(r"[ ;\[<>=!~(]", requirement, maxsplit=1)[0], name, found)
-
-
-def row(package: Distribution, needed_by: set[str]) -> str:
-    """Lay out one package."""
-    shown = ", ".join(sorted(needed_by)[:3]) + (f" and {len(needed_by) - 3} more" if len(needed_by) > 3 else "")
-    return f"| {package.name} | {package.version} | {shown} | {licence(package)} |\n"
+            follow(re.split(r"[ ;\[<>=!~(]", requirement, maxsplit=1)[0], packages)
 
 
 def licence(package: Distribution) -> str:
-    """Give the SPDX expression, else the classifiers, else the first line of the licence field."""
+    """Return the SPDX expression, else the classifiers, else the first line of the licence field."""
     data = package.metadata
     classified = [
         value.rsplit(" :: ", 1)[1] for value in data.get_all("Classifier", []) if value.startswith("License ::")
     ]
     words = data.get("License-Expression") or ", ".join(classified) or (data.get("License") or "").strip()
-    return (words.splitlines() or ["not stated"])[0][:LONGEST].replace("|", "/") or "not stated"
+    stated = (words.splitlines() or ["not stated"])[0][:LONGEST].replace("|", "/") or "not stated"
+    return SAME.get(stated, stated)
 
 
 if __name__ == "__main__":
