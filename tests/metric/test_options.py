@@ -7,12 +7,8 @@ import pytest
 from bleurt_repro.training.arguments import find_config, merge_repeated
 from bleurt_repro.training.experiments import ablation, drift, webnlg, wmt
 from bleurt_repro.training.experiments.agreement import AgreementOptions
-from bleurt_repro.training.experiments.options import (
-    MetricOptions,
-    ModelOptions,
-    command,
-    read_options,
-)
+from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
+from bleurt_repro.training.metrics.options import MetricOptions
 
 KINDS = (AgreementOptions, MetricOptions)
 

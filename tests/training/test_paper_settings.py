@@ -7,11 +7,12 @@ import pytest
 from bleurt_repro.training.arguments import find_config, load_config
 from bleurt_repro.training.experiments.ablation import AblationOptions
 from bleurt_repro.training.experiments.drift import DriftOptions
-from bleurt_repro.training.experiments.options import MetricOptions, ModelOptions, read_options
+from bleurt_repro.training.experiments.options import ModelOptions, read_options
 from bleurt_repro.training.experiments.robleurt import RobleurtOptions
 from bleurt_repro.training.experiments.webnlg import WebNlgOptions
 from bleurt_repro.training.experiments.wmt import WmtOptions
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.pretrain import PairArguments, PretrainingArguments
 
 # BLEURT, B.1: Adam, learning rate 1e-5, batch 32, the best of evaluations every 1,500 steps.

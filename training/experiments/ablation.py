@@ -18,14 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.training.experiments.options import (
-    CELLS,
-    Cells,
-    MetricOptions,
-    ModelOptions,
-    command,
-    read_options,
-)
+from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
 from bleurt_repro.training.experiments.report import (
     draw_comparisons,
     draw_table,
@@ -33,13 +26,15 @@ from bleurt_repro.training.experiments.report import (
     style,
     write_report,
 )
+from bleurt_repro.training.metrics.cells import CELLS, Cells
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+    from bleurt_repro.training.metrics.rows import Row, Texts
 
 # What a model is pre-trained on: nothing, all tasks, one, all but one, or all for so many steps.
 NONE, ALL, ONLY, WITHOUT, STEPS = "none", "all", "only", "without", "steps"
@@ -94,15 +89,10 @@ def run_ablation(options: AblationOptions, metrics: MetricOptions, models: Model
         ValueError: if no encoder is named, or a task is not in the pairs.
     """
     from bleurt_repro.datasets_builders.synthetic.builder import read_info
-    from bleurt_repro.training.experiments.measure import (
-        data_record,
-        judge,
-        rating_samples,
-        rating_texts,
-        read_ratings,
-    )
-    from bleurt_repro.training.experiments.metric_rows import signatures
     from bleurt_repro.training.experiments.wmt import data_file
+    from bleurt_repro.training.metrics.measure import measure_rows
+    from bleurt_repro.training.metrics.rows import signatures
+    from bleurt_repro.training.metrics.samples import data_record, rating_samples, rating_texts, read_ratings
 
     if models.encoder is None:
         raise ValueError("name the bare encoder that is pre-trained: --encoder FOLDER_OR_HUB_ID")
@@ -124,7 +114,7 @@ def run_ablation(options: AblationOptions, metrics: MetricOptions, models: Model
             "title": "Pre-training tasks and steps",
             "pairs": [part["sha256"] for part in info["parts"]],
             "by": "lp",
-            **judge(rows, rating_samples(table, "lp", ("kendall_tau",)), metrics),
+            **measure_rows(rows, rating_samples(table, "lp", ("kendall_tau",)), metrics),
         },
     )
     _write(options.output, result)

@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.training.experiments.options import CELLS, Cells, MetricOptions, command, read_options
+from bleurt_repro.training.experiments.options import command, read_options
 from bleurt_repro.training.experiments.report import draw_table, write_report
+from bleurt_repro.training.metrics.cells import CELLS, Cells
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
-    from bleurt_repro.training.experiments.measure import Sample
-    from bleurt_repro.training.experiments.metric_rows import Texts
+    from bleurt_repro.training.metrics.rows import Texts
+    from bleurt_repro.training.metrics.samples import Sample
 
 __all__ = ["AgreementOptions", "draw_table", "main", "run_agreement"]
 
@@ -58,8 +60,8 @@ class AgreementOptions:
     saw_title: str = field(default="saw such ratings", metadata={"help": "Heading of that column."})
 
     def __post_init__(self) -> None:
-        from bleurt_repro.training.experiments.measure import MEASURES
         from bleurt_repro.training.experiments.wmt import PUBLISHED_YEARS
+        from bleurt_repro.training.metrics.samples import MEASURES
 
         if self.published not in (0, *PUBLISHED_YEARS):
             raise ValueError(
@@ -88,9 +90,10 @@ def run_agreement(
     Raises:
         ValueError: if nothing is to be compared, a baseline is unknown, or the ratings of a group do not vary.
     """
-    from bleurt_repro.training.experiments.baselines import find_baseline
-    from bleurt_repro.training.experiments.measure import data_record, judge
-    from bleurt_repro.training.experiments.metric_rows import all_rows, signatures
+    from bleurt_repro.training.metrics.baselines import find_baseline
+    from bleurt_repro.training.metrics.measure import measure_rows
+    from bleurt_repro.training.metrics.rows import score_metrics, signatures
+    from bleurt_repro.training.metrics.samples import data_record
 
     if (options.ratings is None) == (options.relative_ranks is None):
         raise ValueError("name either a file of ratings or a file of relative ranks")
@@ -100,12 +103,12 @@ def run_agreement(
         find_baseline(name)
     texts, samples, records = _read(options)
     _check_variance(samples)
-    rows = all_rows(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options)
+    rows = score_metrics(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options)
     path = str(options.ratings or options.relative_ranks)
     figures = {
         "title": options.title or Path(path).name,
         "by": options.by,
-        **judge(rows, samples, metrics),
+        **measure_rows(rows, samples, metrics),
     }
     result = Result(
         kind="agreement",
@@ -120,12 +123,7 @@ def run_agreement(
 
 
 def _read(options: AgreementOptions) -> tuple[Texts, list[Sample], int]:
-    from bleurt_repro.training.experiments.measure import (
-        rating_samples,
-        rating_texts,
-        read_ratings,
-        read_relative_ranks,
-    )
+    from bleurt_repro.training.metrics.samples import rating_samples, rating_texts, read_ratings, read_relative_ranks
 
     if options.relative_ranks:
         return read_relative_ranks(options.relative_ranks, options.by)

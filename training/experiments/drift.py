@@ -20,15 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.training.experiments.options import (
-    CELLS,
-    Cells,
-    MetricOptions,
-    ModelOptions,
-    command,
-    read_options,
-)
+from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
 from bleurt_repro.training.experiments.report import draw_frame, error_bars, percent, style, write_report
+from bleurt_repro.training.metrics.cells import CELLS, Cells
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
@@ -36,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+    from bleurt_repro.training.metrics.rows import Row, Texts
 
 # BLEURT, section 5.2 and B.3.
 ALPHAS = (0.0, 0.5, 1.0, 1.5, 3.0)
@@ -74,9 +69,9 @@ def run_drift(options: DriftOptions, metrics: MetricOptions, models: ModelOption
         FileNotFoundError: if the data are not there.
         ValueError: if nothing is to be measured, or ratings do not vary.
     """
-    from bleurt_repro.training.experiments.measure import data_record, rating_texts, read_ratings
-    from bleurt_repro.training.experiments.metric_rows import signatures
     from bleurt_repro.training.experiments.wmt import data_file
+    from bleurt_repro.training.metrics.rows import signatures
+    from bleurt_repro.training.metrics.samples import data_record, rating_texts, read_ratings
 
     tables = {name: read_ratings(data_file(options.data, name), "lp") for name in ("train", "validation", "test")}
     rows = _rows(rating_texts(tables["test"]), tables, options, metrics, models)
@@ -134,8 +129,8 @@ def _rows(
     metrics: MetricOptions,
     models: ModelOptions,
 ) -> list[Row]:
-    from bleurt_repro.training.experiments.metric_rows import all_rows
     from bleurt_repro.training.experiments.trained_models import FineTuning, starts
+    from bleurt_repro.training.metrics.rows import score_metrics
 
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
@@ -152,7 +147,7 @@ def _rows(
         for name, start in starts(models)
         for alpha in options.train_alphas
     ]
-    return [*rows, *all_rows(texts, cells, metrics)]
+    return [*rows, *score_metrics(texts, cells, metrics)]
 
 
 def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: float, seed: int) -> tuple[Path, Path]:
@@ -174,7 +169,8 @@ def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: floa
 
 def _measure_at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
     """Measure all rows on the test ratings of one skew."""
-    from bleurt_repro.training.experiments.measure import Sample, judge, segment_numbers
+    from bleurt_repro.training.metrics.measure import measure_rows
+    from bleurt_repro.training.metrics.samples import Sample, segment_numbers
 
     kept = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
     groups = table.iloc[kept].groupby("lp").indices
@@ -183,7 +179,7 @@ def _measure_at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metr
         Sample("kendall_tau", str(lp), kept[i], scores[kept[i]], segments=segments[kept[i]])
         for lp, i in sorted(groups.items())
     ]
-    return {"alpha": alpha, "records": len(kept), **judge(rows, samples, metrics)}
+    return {"alpha": alpha, "records": len(kept), **measure_rows(rows, samples, metrics)}
 
 
 def _densities(tables: dict[str, pandas.DataFrame], options: DriftOptions, seed: int) -> dict[str, Any]:

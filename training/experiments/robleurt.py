@@ -21,24 +21,19 @@ import numpy as np
 
 from bleurt_repro.metric.statistics import standardise
 from bleurt_repro.training.denoise import METHODS, WHOLE, YEAR, default_share
-from bleurt_repro.training.experiments.options import (
-    CELLS,
-    Cells,
-    MetricOptions,
-    ModelOptions,
-    command,
-    read_options,
-)
+from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
 from bleurt_repro.training.experiments.report import draw_averages, draw_comparisons, write_report
 from bleurt_repro.training.experiments.report import draw_table as draw_rows
+from bleurt_repro.training.metrics.cells import CELLS, Cells
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     import pandas
 
-    from bleurt_repro.training.experiments.measure import Sample
-    from bleurt_repro.training.experiments.metric_rows import Row, Texts
     from bleurt_repro.training.experiments.trained_models import FineTuning
+    from bleurt_repro.training.metrics.rows import Row, Texts
+    from bleurt_repro.training.metrics.samples import Sample
 
 SRC, NOSRC = "RoBLEURT-Src", "RoBLEURT-NoSrc"
 LAYOUT_OF = {SRC: "robleurt-src", NOSRC: "robleurt-nosrc"}
@@ -124,9 +119,10 @@ def run_robleurt(options: RobleurtOptions, metrics: MetricOptions, models: Model
         FileNotFoundError: if the data are not there.
         ValueError: if no encoder is named, or ratings have no sources.
     """
-    from bleurt_repro.training.experiments.measure import data_record, judge
-    from bleurt_repro.training.experiments.metric_rows import signatures
     from bleurt_repro.training.experiments.trained_models import FineTuning
+    from bleurt_repro.training.metrics.measure import measure_rows
+    from bleurt_repro.training.metrics.rows import signatures
+    from bleurt_repro.training.metrics.samples import data_record
 
     if not models.encoder:
         raise ValueError("name an --encoder: what RoBLEURT-Src is trained from")
@@ -144,7 +140,7 @@ def run_robleurt(options: RobleurtOptions, metrics: MetricOptions, models: Model
         figures={
             "title": "RoBLEURT",
             "by": "lp",
-            **judge(rows, _samples(tables["test"], options.min_difference), metrics),
+            **measure_rows(rows, _samples(tables["test"], options.min_difference), metrics),
             "tables": sections,
             "denoising": _denoising(work),
             "uncertainty": _uncertainty(members, tables),
@@ -163,8 +159,8 @@ def _read(options: RobleurtOptions) -> tuple[dict[str, Path], dict[str, pandas.D
     Raises:
         ValueError: if ratings have no sources.
     """
-    from bleurt_repro.training.experiments.measure import read_ratings
     from bleurt_repro.training.experiments.wmt import data_file
+    from bleurt_repro.training.metrics.samples import read_ratings
 
     files = {name: data_file(options.data, name) for name in ("train", "validation")}
     files["test"] = Path(options.test) if options.test else data_file(options.data, "test")
@@ -218,11 +214,11 @@ class _Run:
     @cached_property
     def judges(self) -> list[Any]:
         """Scores of the training ratings by other metrics, and by models each trained without a portion of them."""
-        from bleurt_repro.training.experiments.measure import rating_texts
-        from bleurt_repro.training.experiments.metric_rows import score_file_row
+        from bleurt_repro.training.metrics.rows import read_score_file
+        from bleurt_repro.training.metrics.samples import rating_texts
 
         texts = rating_texts(self.tables["train"])
-        others = [score_file_row(item, texts).vectors[0] for item in self.options.judges]
+        others = [read_score_file(item, texts).vectors[0] for item in self.options.judges]
         return others + [
             self._judge(setting, portion, texts)
             for setting in (SRC, NOSRC)
@@ -247,8 +243,8 @@ class _Run:
 
 def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np.ndarray, dict[str, list[str]]]:
     """Return the rows on the test ratings, all members' scores on test and validation, and which rows each table has."""
-    from bleurt_repro.training.experiments.measure import rating_texts
-    from bleurt_repro.training.experiments.metric_rows import Row, all_rows
+    from bleurt_repro.training.metrics.rows import Row, score_metrics
+    from bleurt_repro.training.metrics.samples import rating_texts
 
     noise, size = work.options.noise, len(work.tables["test"])
     own = {setting: work.row(setting, setting, work.start(setting), noise) for setting in (NOSRC, SRC)}
@@ -269,7 +265,7 @@ def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np
         if name not in rows:
             rows[name] = work.row(name, SRC, work.start(SRC), method)
         sections["5"].append(name)
-    others = all_rows(rating_texts(work.tables["test"]), cells, metrics)
+    others = score_metrics(rating_texts(work.tables["test"]), cells, metrics)
     sections["1"] = [*(row.name for row in others), BOTH]
     members = np.array([vector for row in own.values() for vector in row.vectors])
     trimmed = [
@@ -282,7 +278,7 @@ def _rows(work: _Run, metrics: MetricOptions, cells: Any) -> tuple[list[Row], np
 def _combined(rows: Sequence[Row], validation: pandas.DataFrame) -> Row:
     """Combine all models of both settings, weighted on the validation ratings, which stand last in each vector."""
     from bleurt_repro.training.combine import tune_weights
-    from bleurt_repro.training.experiments.metric_rows import Row
+    from bleurt_repro.training.metrics.rows import Row
 
     scores = np.array([vector for row in rows for vector in row.vectors])
     vectors = standardise(scores, by=scores[:, -len(validation) :])
@@ -322,7 +318,7 @@ def _denoising(work: _Run) -> dict[str, Any]:
 def _joined(*tables: pandas.DataFrame) -> Texts:
     import pandas
 
-    from bleurt_repro.training.experiments.measure import rating_texts
+    from bleurt_repro.training.metrics.samples import rating_texts
 
     return rating_texts(pandas.concat(tables, ignore_index=True))
 
@@ -336,7 +332,7 @@ def _records(table: pandas.DataFrame) -> list[dict[str, Any]]:
 
 def _samples(table: pandas.DataFrame, min_difference: float) -> list[Sample]:
     """Kendall tau of all ratings and, where raw scores lie far enough apart, daRR."""
-    from bleurt_repro.training.experiments.measure import rating_samples, raw_score_samples
+    from bleurt_repro.training.metrics.samples import rating_samples, raw_score_samples
 
     ranks = raw_score_samples(table, "lp", min_difference) if table["raw_score"].notna().all() else []
     return [*rating_samples(table, "lp", ("kendall_tau",)), *ranks]

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bleurt_repro.training.experiments.metric_rows import Row, Texts, score_with
-from bleurt_repro.training.experiments.options import Cells, ModelOptions, digest
+from bleurt_repro.training.experiments.options import ModelOptions
+from bleurt_repro.training.metrics.cells import Cells, digest
+from bleurt_repro.training.metrics.rows import Row, Texts, score_texts
 
 # The folder of models while they train, in the experiment's output.
 MODELS = "models"
@@ -75,7 +76,7 @@ class FineTuning:
 
         def compute() -> dict[str, Any]:
             results = self._train(start, files, seed, folder, more)
-            scored = score_with(str(folder), texts, self.scorer_options)
+            scored = score_texts(str(folder), texts, self.scorer_options)
             if self.options.keep_models:
                 for checkpoint in folder.glob("checkpoint-*"):
                     shutil.rmtree(checkpoint)

@@ -21,22 +21,17 @@ import numpy as np
 
 from bleurt_repro.datasets_builders.ratings.webnlg import ASPECTS, PAPER_INPUTS, PAPER_SYSTEMS
 from bleurt_repro.metric.statistics import standardise
-from bleurt_repro.training.experiments.options import (
-    CELLS,
-    Cells,
-    MetricOptions,
-    ModelOptions,
-    command,
-    read_options,
-)
+from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
 from bleurt_repro.training.experiments.report import add_legend, error_bars, markdown, percent, style, write_report
+from bleurt_repro.training.metrics.cells import CELLS, Cells
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+    from bleurt_repro.training.metrics.rows import Row, Texts
 
 WebNlgRow = dict[str, Any]
 
@@ -82,15 +77,15 @@ def run_webnlg(options: WebNlgOptions, metrics: MetricOptions, models: ModelOpti
         ValueError: if nothing is to be measured, or a size is not possible.
     """
     from bleurt_repro.datasets_builders.ratings.webnlg import read_webnlg, webnlg_files
-    from bleurt_repro.training.experiments.measure import data_record
-    from bleurt_repro.training.experiments.metric_rows import all_rows, signatures
     from bleurt_repro.training.experiments.trained_models import FineTuning
+    from bleurt_repro.training.metrics.rows import score_metrics, signatures
+    from bleurt_repro.training.metrics.samples import data_record
 
     rows = read_webnlg(options.data)
     outputs = make_outputs(rows)
     cells = Cells(Path(options.output) / CELLS)
     training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
-    untrained = [outputs.highest(row) for row in all_rows(outputs.texts, cells, metrics)]
+    untrained = [outputs.highest(row) for row in score_metrics(outputs.texts, cells, metrics)]
     conditions = make_conditions(rows, options, metrics.seed)
     found = [(part, untrained + _trained(part, outputs, training, options)) for part in conditions]
     result = Result(
@@ -161,7 +156,7 @@ class Outputs:
 
 def make_outputs(rows: Sequence[WebNlgRow]) -> Outputs:
     """Pair all outputs that are not missing with each of their references."""
-    from bleurt_repro.training.experiments.metric_rows import Texts
+    from bleurt_repro.training.metrics.rows import Texts
 
     kept = [row for row in rows if not row["missing_output"]]
     pairs = [(reference, row["candidate"]) for row in kept for reference in row["references"]]
@@ -181,13 +176,13 @@ def make_conditions(rows: Sequence[WebNlgRow], options: WebNlgOptions, seed: int
 
 def _trained(condition: Condition, outputs: Outputs, training: Any, options: WebNlgOptions) -> list[Row]:
     """Train each of the three models on what the condition gives; with nothing, take the full model as it is."""
-    from bleurt_repro.training.experiments.metric_rows import checkpoint_row
+    from bleurt_repro.training.metrics.rows import score_checkpoint
 
     models, name = training.options, training.options.model_name
     if condition.size == 0:
         if options.wmt_tuned is None:
             return []
-        row = checkpoint_row(options.wmt_tuned, outputs.texts, training.cells)
+        row = score_checkpoint(options.wmt_tuned, outputs.texts, training.cells)
         return [outputs.highest(replace(row, name=name, kind="model"))]
     named = [(f"{name} -pre -wmt", models.encoder), (f"{name} -wmt", models.pretrained), (name, options.wmt_tuned)]
     files = partial(_files, Path(options.output) / "data", condition)
@@ -205,7 +200,8 @@ def _files(folder: Path, condition: Condition, _: int) -> tuple[Path, Path]:
 
 
 def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metrics: MetricOptions) -> dict[str, Any]:
-    from bleurt_repro.training.experiments.measure import Sample, judge
+    from bleurt_repro.training.metrics.measure import measure_rows
+    from bleurt_repro.training.metrics.samples import Sample
 
     places = outputs.places(condition.sides["test"])
     ratings = np.array([outputs.rows[i][condition.aspect] for i in places])
@@ -220,7 +216,7 @@ def _measure(condition: Condition, outputs: Outputs, rows: Sequence[Row], metric
         "aspect": condition.aspect,
         "training_records": sum(records.values()),
         "test_outputs": len(places),
-        **judge(rows, [sample], metrics),
+        **measure_rows(rows, [sample], metrics),
     }
 
 

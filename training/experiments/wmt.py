@@ -19,22 +19,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.training.experiments.options import (
-    CELLS,
-    Cells,
-    MetricOptions,
-    ModelOptions,
-    command,
-    read_options,
-)
+from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
 from bleurt_repro.training.experiments.report import draw_table, write_report
+from bleurt_repro.training.metrics.cells import CELLS, Cells
+from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
     import pandas
 
-    from bleurt_repro.training.experiments.measure import Sample
-    from bleurt_repro.training.experiments.metric_rows import Row, Texts
+    from bleurt_repro.training.metrics.rows import Row, Texts
+    from bleurt_repro.training.metrics.samples import Sample
 
 __all__ = ["WmtOptions", "data_file", "draw_table", "main", "published_rows", "run_wmt", "training_files"]
 
@@ -78,8 +73,9 @@ def run_wmt(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -
         FileNotFoundError: if the data are not there.
         ValueError: if nothing is to be measured, the test ratings are of several years, or a setting is wrong.
     """
-    from bleurt_repro.training.experiments.measure import data_record, judge, rating_texts, read_ratings
-    from bleurt_repro.training.experiments.metric_rows import signatures
+    from bleurt_repro.training.metrics.measure import measure_rows
+    from bleurt_repro.training.metrics.rows import signatures
+    from bleurt_repro.training.metrics.samples import data_record, rating_texts, read_ratings
 
     test = data_file(options.data, "test")
     table = read_ratings(test, "lp", options.average_duplicates)
@@ -91,7 +87,7 @@ def run_wmt(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -
         "title": options.title or f"WMT {years[0]}, to English",
         "year": years[0],
         "by": "lp",
-        **judge(rows, _samples(table, years[0], options), metrics),
+        **measure_rows(rows, _samples(table, years[0], options), metrics),
     }
     if published := published_rows(years[0], tuple(figures["measures"])):
         figures |= {"published": published, "published_source": SOURCE}
@@ -108,7 +104,7 @@ def run_wmt(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -
 
 
 def _samples(table: pandas.DataFrame, year: int, options: WmtOptions) -> list[Sample]:
-    from bleurt_repro.training.experiments.measure import rating_samples, raw_score_samples
+    from bleurt_repro.training.metrics.samples import rating_samples, raw_score_samples
 
     if year < FIRST_DARR_YEAR:
         return rating_samples(table, "lp")
@@ -129,13 +125,13 @@ def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, 
     Raises:
         ValueError: if neither a model nor a metric is named.
     """
-    from bleurt_repro.training.experiments.metric_rows import all_rows
     from bleurt_repro.training.experiments.trained_models import FineTuning, starts
+    from bleurt_repro.training.metrics.rows import score_metrics
 
     if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
     cells = Cells(Path(output) / CELLS)
-    rows = all_rows(texts, cells, metrics)
+    rows = score_metrics(texts, cells, metrics)
     training = FineTuning(Path(output), cells, models, metrics.scorer_options)
     return [
         *(training.row(name, start, lambda _: training_files(data), texts) for name, start in starts(models)),

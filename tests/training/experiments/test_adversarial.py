@@ -13,7 +13,6 @@ from bleurt_repro.training.experiments.adversarial import (
     OUTPUT,
     RANDOM_WORD,
     AdversarialOptions,
-    Candidates,
     Segment,
     degenerate,
     exchange_word,
@@ -25,6 +24,7 @@ from bleurt_repro.training.experiments.adversarial import (
     turned_meanings,
     turners,
 )
+from bleurt_repro.training.experiments.stress import Candidates
 
 RANDOM = np.random.default_rng(0)
 
@@ -145,7 +145,9 @@ def test_a_second_run_with_the_cache_scores_nothing_again(tmp_path, tiny_scorer,
 
 def test_what_cannot_be_judged_is_refused(tmp_path):
     with pytest.raises(ValueError, match="name at least one checkpoint or baseline"):
-        AdversarialOptions("r.jsonl", "out")
+        run_adversarial(AdversarialOptions("r.jsonl", "out"))
+    with pytest.raises(ValueError, match="unknown baseline bleurgh: available are sentbleu"):
+        run_adversarial(AdversarialOptions("r.jsonl", "out", baselines=["bleurgh"]))
     with pytest.raises(ValueError, match="random_words must be at least 1, found 0"):
         AdversarialOptions("r.jsonl", "out", baselines=["chrf++"], random_words=0)
     for name in ("a", "b"):

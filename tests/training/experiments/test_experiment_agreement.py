@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from bleurt_repro.cli import app
 from bleurt_repro.metric.statistics import williams_test
 from bleurt_repro.training.experiments.agreement import AgreementOptions, draw_table, run_agreement
-from bleurt_repro.training.experiments.measure import read_ratings
-from bleurt_repro.training.experiments.metric_rows import Texts, score_with
-from bleurt_repro.training.experiments.options import MetricOptions
+from bleurt_repro.training.metrics.options import MetricOptions
+from bleurt_repro.training.metrics.rows import Texts, score_texts
+from bleurt_repro.training.metrics.samples import read_ratings
 from tests.tiny_experiments import CANDIDATES, REFERENCE, write_ratings
 
 # chrF++ ranks these from worst to best
@@ -113,7 +113,7 @@ def test_equal_items_are_scored_once(tiny_scorer, monkeypatch):
         BleurtScorer, "compute", lambda self, **columns: seen.append(columns) or compute(self, **columns)
     )
     texts = Texts([REFERENCE] * 3, [CANDIDATES[0], CANDIDATES[1], CANDIDATES[0]])
-    scores = score_with(str(tiny_scorer), texts, {})["scores"]
+    scores = score_texts(str(tiny_scorer), texts, {})["scores"]
     assert seen == [{"candidates": CANDIDATES[:2], "references": [REFERENCE] * 2}]
     assert scores[0] == scores[2] != scores[1]
 
@@ -124,7 +124,7 @@ def test_equal_items_are_scored_once(tiny_scorer, monkeypatch):
         ({"baselines": ["chrf++"]}, "either a file of ratings or a file of relative ranks"),
         ({"ratings": "x", "relative_ranks": "y", "baselines": ["chrf++"]}, "either a file of ratings or"),
         ({"ratings": "x"}, "name at least one checkpoint or baseline"),
-        ({"ratings": "x", "baselines": ["bleurgh"]}, "unknown baselines bleurgh: known are sentbleu, bleu, chrf"),
+        ({"ratings": "x", "baselines": ["bleurgh"]}, "unknown baseline bleurgh: available are sentbleu, bleu, chrf"),
     ],
 )
 def test_what_cannot_be_measured(tmp_path, options, message):

@@ -7,13 +7,11 @@ import re
 
 import pytest
 
-from bleurt_repro.training.experiments import baselines
-from bleurt_repro.training.experiments.baselines import Scored
 from bleurt_repro.training.experiments.minimal_pairs import (
     TABLES,
     MinimalPair,
     count_by_type,
-    prefer,
+    judge_pairs,
     read_minimal_pairs,
 )
 from bleurt_repro.training.experiments.report import save_plot
@@ -24,6 +22,8 @@ from bleurt_repro.training.experiments.sanity import (
     draw_table,
     run_sanity,
 )
+from bleurt_repro.training.metrics import baselines
+from bleurt_repro.training.metrics.baselines import Scored
 
 PAIRS = [
     MinimalPair("number", "two cats", "a pair of cats", "ten cats"),
@@ -54,14 +54,14 @@ def write_pairs(path, pairs=PAIRS):
 
 
 def test_a_tie_counts_as_wrong():
-    judged, signature = prefer(PAIRS, stub)
+    judged, signature = judge_pairs(PAIRS, stub)
     assert signature == "stub|v:1"
     assert [row["right"] for row in judged] == [True, False, False, True]
     assert judged[2]["score_better"] == -1.0 and judged[2]["score_worse"] == 2.0
 
 
 def test_shares_with_wilson_intervals():
-    shares = count_by_type(prefer(PAIRS, stub)[0])
+    shares = count_by_type(judge_pairs(PAIRS, stub)[0])
     assert list(shares) == ["number", "tense", "overall"]
     assert shares["number"] == {
         "right": 2,
@@ -161,7 +161,7 @@ def test_a_second_run_with_the_cache_scores_nothing_again(tmp_path, tiny_scorer,
 
 
 def test_a_checkpoint_that_reads_sources_is_refused(tmp_path, tiny_source_scorer):
-    with pytest.raises(ValueError, match="reads sources, but minimal pairs have none"):
+    with pytest.raises(ValueError, match="reads sources, but this experiment has none"):
         run(tmp_path, checkpoint=[str(tiny_source_scorer)], pairs=write_pairs(tmp_path / "p.tsv"))
 
 
@@ -169,7 +169,7 @@ def test_a_checkpoint_that_reads_sources_is_refused(tmp_path, tiny_source_scorer
     ("options", "message"),
     [
         ({}, "name at least one checkpoint or baseline"),
-        ({"baselines": ["bleurgh"]}, "unknown baselines bleurgh: known are sentbleu"),
+        ({"baselines": ["bleurgh"]}, "unknown baseline bleurgh: available are sentbleu"),
         ({"baselines": ["chrf++"], "most_references": 0}, "at least 1, found 0"),
         ({"baselines": ["chrf++", "chrf++"]}, r"two rows are called chrf\+\+: give each"),
     ],

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bleurt_repro.datasets_builders.ratings.webnlg import TRAINING_SYSTEMS
-from bleurt_repro.training.experiments.metric_rows import Row
 from bleurt_repro.training.experiments.webnlg import draw_table, main, make_outputs
+from bleurt_repro.training.metrics.rows import Row
 from tests.tiny_experiments import write_config
 
 

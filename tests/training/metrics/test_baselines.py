@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from transformers import AutoModel, AutoTokenizer
 
-from bleurt_repro.training.experiments.baselines import (
+from bleurt_repro.training.metrics.baselines import (
     BASELINES,
     earth_movers_distance,
     find_baseline,
     find_wordnet,
     inverse_frequencies,
-    shown_name,
+    table_name,
 )
 
 REFERENCE = "the cat sat on the mat"
@@ -68,7 +68,7 @@ def test_the_layer_of_an_encoder_can_be_chosen(tiny_scorer):
     )
     assert "layer:1" in first.signature and first.scores != last.scores
     assert last == default
-    assert shown_name(f"bertscore@1:{tiny_scorer}") == f"bertscore ({tiny_scorer.name}, layer 1)"
+    assert table_name(f"bertscore@1:{tiny_scorer}") == f"bertscore ({tiny_scorer.name}, layer 1)"
     with pytest.raises(ValueError, match="the layer of bertscore@x:tiny must be a number"):
         find_baseline("bertscore@x:tiny")
 
@@ -135,5 +135,5 @@ def test_inverse_frequencies_by_hand():
 
 @pytest.mark.parametrize("name", ["bleurgh", "bertscore", "bertscore:", "bleu:encoder"])
 def test_unknown_names(name):
-    with pytest.raises(ValueError, match=f"unknown baselines {name}: known are sentbleu, .*cosine:ENCODER"):
+    with pytest.raises(ValueError, match=f"unknown baseline {name}: available are sentbleu, .*cosine:ENCODER"):
         find_baseline(name)

@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import kendalltau, pearsonr
 
 from bleurt_repro.training.experiments.agreement import AgreementOptions, main, run_agreement
-from bleurt_repro.training.experiments.measure import (
+from bleurt_repro.training.metrics.options import MetricOptions
+from bleurt_repro.training.metrics.samples import (
     BY_SEGMENT,
     OF_SYSTEMS,
     SystemSample,
@@ -22,7 +23,6 @@ from bleurt_repro.training.experiments.measure import (
     read_ratings,
     segment_numbers,
 )
-from bleurt_repro.training.experiments.options import MetricOptions
 from tests.tiny_experiments import make_ratings
 
 ALL = (*BY_SEGMENT, *OF_SYSTEMS)
@@ -99,7 +99,7 @@ def test_small_cases(measure, seed):
     table = small_table(seed)
     scores = np.round(table["score"].to_numpy() + np.random.default_rng(seed).normal(size=len(table)), 1)
     (sample,) = rating_samples(table, "lp", [measure])
-    assert sample.of(scores) == pytest.approx(brute_force(measure, expand(table, scores)), abs=1e-9)
+    assert sample.compute(scores) == pytest.approx(brute_force(measure, expand(table, scores)), abs=1e-9)
 
 
 def exact_spa(rows):
@@ -127,8 +127,8 @@ def test_soft_pairwise_accuracy_of_small_cases(seed):
     table = small_table(seed)
     scores = table["score"].to_numpy() + np.random.default_rng(seed).normal(size=len(table))
     (sample,) = rating_samples(table, "lp", ["spa"])
-    assert sample.of(scores) == pytest.approx(exact_spa(expand(table, scores)), abs=0.02)
-    assert sample.of(table["score"].to_numpy()) == 1
+    assert sample.compute(scores) == pytest.approx(exact_spa(expand(table, scores)), abs=0.02)
+    assert sample.compute(table["score"].to_numpy()) == 1
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_real_ratings(real, measure):
         (sample,) = rating_samples(table[chosen].reset_index(drop=True), "lp", [measure])
         scores, rows = scores[chosen], [row for row in rows if row["reference"] in few]
     assert len(rows) > 50
-    assert sample.of(scores) == pytest.approx(brute_force(measure, rows), abs=1e-9)
+    assert sample.compute(scores) == pytest.approx(brute_force(measure, rows), abs=1e-9)
 
 
 def test_soft_pairwise_accuracy_of_real_ratings(real):
@@ -172,7 +172,7 @@ def test_soft_pairwise_accuracy_of_real_ratings(real):
         p_values = np.mean(signs @ differences >= differences.sum(axis=0) - 1e-9, axis=0)
         distances.append(abs(p_values[0] - p_values[1]))
     assert len(distances) >= 6
-    assert sample.of(scores) == pytest.approx(1 - np.mean(distances), abs=0.015)
+    assert sample.compute(scores) == pytest.approx(1 - np.mean(distances), abs=0.015)
 
 
 def test_records_of_one_source_and_reference_are_one_segment():
@@ -187,12 +187,12 @@ def test_intervals_are_of_segments():
     scores = table["score"].to_numpy() + np.random.default_rng(0).normal(size=len(table))
     for measure in ("kendall_tau", "acc_eq", "kendall_by_item", "kendall_by_system", "system_pearson"):
         (sample,) = rating_samples(table, "lp", [measure])
-        drawn = sample.resampled(scores, 100, 0)
+        drawn = sample.resample(scores, 100, 0)
         assert len(drawn) == 100 and drawn.std() > 0
-        assert np.quantile(drawn, 0.01) < sample.of(scores) < np.quantile(drawn, 0.99)
-        assert (drawn == sample.resampled(scores, 100, 0)).all()
+        assert np.quantile(drawn, 0.01) < sample.compute(scores) < np.quantile(drawn, 0.99)
+        assert (drawn == sample.resample(scores, 100, 0)).all()
     (sample,) = rating_samples(table, "lp", ["spa"])
-    assert isinstance(sample, SystemSample) and len(sample.resampled(scores, 100, 0)) == 0
+    assert isinstance(sample, SystemSample) and len(sample.resample(scores, 100, 0)) == 0
 
 
 def test_sources_are_those_of_the_ratings_and_none_where_there_is_none():
@@ -219,9 +219,9 @@ def test_darr_of_raw_scores_compares_scores_with_scores():
     ]
     (sample,) = raw_score_samples(pandas.DataFrame(rows), "lp", 25)
     assert sample.n == 6
-    assert sample.of(np.array([3.0, 2.0, 1.0, 9.0, 8.0, 7.0])) == 1
-    assert sample.of(np.array([3.0, 2.0, 1.0, 7.0, 8.0, 9.0])) == 0
-    assert sample.of(np.array([3.0, 2.0, 1.0, 9.0, 7.0, 8.0])) == pytest.approx(4 / 6)  # five right, one wrong
+    assert sample.compute(np.array([3.0, 2.0, 1.0, 9.0, 8.0, 7.0])) == 1
+    assert sample.compute(np.array([3.0, 2.0, 1.0, 7.0, 8.0, 9.0])) == 0
+    assert sample.compute(np.array([3.0, 2.0, 1.0, 9.0, 7.0, 8.0])) == pytest.approx(4 / 6)  # five right, one wrong
 
 
 def test_a_system_of_one_rating_counts():
@@ -230,7 +230,7 @@ def test_a_system_of_one_rating_counts():
     (sample,) = rating_samples(table, "lp", ["system_pearson"])
     scores = np.array([0.0, 1.0, 5.0, 2.0, 4.0])
     assert sample.n == 3
-    assert sample.of(scores) == pytest.approx(pearsonr([0.5, 3.5, 4.0], [1.5, 2.5, 7.0])[0])
+    assert sample.compute(scores) == pytest.approx(pearsonr([0.5, 3.5, 4.0], [1.5, 2.5, 7.0])[0])
 
 
 def test_a_system_that_no_resampled_segment_has_does_not_count():
@@ -243,7 +243,7 @@ def test_a_system_that_no_resampled_segment_has_does_not_count():
             [values[chosen][sample.systems[chosen] == other].mean() for other in set(sample.systems[chosen])]
             for values in (scores[sample.first], sample.second)
         ]
-        assert sample.of(scores, chosen) == pytest.approx(pearsonr(*means)[0])
+        assert sample.compute(scores, chosen) == pytest.approx(pearsonr(*means)[0])
 
 
 @pytest.fixture(scope="module")
@@ -342,5 +342,5 @@ def test_wrong_settings(ratings, tmp_path, more, message):
 def test_measures_of_systems_need_systems(tmp_path):
     rows = [{"reference": "r", "candidate": f"c{i}", "score": i} for i in range(4)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ValueError, match="acc_eq needs the column system in each rating, which all does not have"):
+    with pytest.raises(ValueError, match="acc_eq needs the column system in each rating, but some ratings of all have none"):
         rating_samples(read_ratings(tmp_path / "r.jsonl", "lp"), "lp", ["acc_eq"])

@@ -1,0 +1,1 @@
+"""Metrics: score texts with any metric, and measure how well it agrees with people."""
