@@ -1,4 +1,4 @@
-"""What the package says of the versions that it works with."""
+"""What the package holds, and the versions that it works with."""
 
 from __future__ import annotations
 
@@ -51,6 +51,19 @@ def test_of_the_checkpoints_the_package_carries_mini_alone(tmp_path, monkeypatch
     build.manifest_files = {}  # what a source distribution lists besides: nothing
     found = [Path(file) for file in build.find_data_files("bleurt_repro.metric", str(tmp_path))]
     assert found == [tmp_path / "checkpoint" / "bleurt-repro-mini" / "model.safetensors"]
+
+
+def test_every_folder_of_code_is_in_the_package():
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    packages = settings["options"]["packages"].split()
+    roots = dict(line.split(" = ") for line in settings["options"]["package_dir"].strip().splitlines())
+    folders = set()
+    for package, root in roots.items():
+        for file in (ROOT / root).rglob("__init__.py"):  # rglob does not follow the links in src/bleurt_repro
+            parts = file.parent.relative_to(ROOT / root).parts
+            folders.add(".".join([package, *parts]))
+    assert sorted(packages) == sorted(folders), "list every folder with an __init__.py in setup.cfg"
 
 
 @pytest.fixture(scope="module")

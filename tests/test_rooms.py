@@ -1,14 +1,12 @@
-"""The rooms of the library: how many files there are, and that imports go from the front door down and never in a circle.
+"""The packages of the library: imports go from the front door down, and never in a circle.
 
-Lazy imports, inside functions, count as those at the top of a file do. Those for types alone are never run, so that they make
-no circle; upward they count, too.
+Imports inside functions and those for type checkers count as those at the top of a file do.
 """
 
 from __future__ import annotations
 
 import ast
 import graphlib
-import re
 from pathlib import Path
 
 import pytest
@@ -17,8 +15,7 @@ from tests.conftest import ROOT
 
 # From the front door down: a package uses those after it.
 PACKAGES = ("bleurt_repro", "hub_cards", "training", "datasets_builders", "metric")
-MOST_FILES = 150
-# The front door is loaded by all for the package's version, and it hands out the metric's public names.
+# All packages read the version from the front door, which loads its other names on first use.
 FRONT = "bleurt_repro"
 
 
@@ -31,86 +28,55 @@ def module_name(path: Path) -> str:
     return ".".join(parts if parts[0] == FRONT else [FRONT, *parts])
 
 
-FILES = sorted(path for package in ("src", *PACKAGES[1:]) for path in (ROOT / package).rglob("*.py"))
+FILES = sorted(path for folder in ("src", *PACKAGES[1:]) for path in (ROOT / folder).rglob("*.py"))
 MODULES = {module_name(path): path for path in FILES}
 
 
-def imports(code: str, own: str, modules: set[str], types: bool = False) -> set[str]:
-    """Return the modules of the library that a file imports, at its top or inside its functions.
-
-    Args:
-        code: of the file.
-        own: its module's name.
-        modules: those of the library.
-        types: count what is imported for type checkers alone, too.
-    """
-    found: set[str] = set()
-    tree = ast.parse(code)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
-            node.body = []
-    for node in ast.walk(tree):
+def imports(code: str, module: str) -> set[str]:
+    """Return the modules of the library that a file imports; of the front door, other names than the version."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            assert not node.level, f"{own}: a relative import"
+            assert not node.level, f"{module}: a relative import"
             # `from package import module` loads the module, `from module import name` the module before the name
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= (names & modules) or {node.module}
-    return (found & modules) - {own}
+            full_names = {f"{node.module}.{alias.name}" for alias in node.names} - {f"{FRONT}.__version__"}
+            names |= {name if name in MODULES else node.module for name in full_names}
+    return (names & MODULES.keys()) - {module}
 
 
-def graph(types: bool = False) -> dict[str, set[str]]:
-    return {
-        name: imports(path.read_text(encoding="utf-8"), name, set(MODULES), types) for name, path in MODULES.items()
-    }
+GRAPH = {name: imports(path.read_text(encoding="utf-8"), name) for name, path in MODULES.items()}
 
 
-def circle(edges: dict[str, set[str]]) -> list[str]:
+def circle(graph: dict[str, set[str]]) -> list[str]:
     """Return a circle of imports, if there is one."""
     try:
-        graphlib.TopologicalSorter(edges).prepare()
+        graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
         return list(error.args[1])
     return []
 
 
-def room(module: str) -> int:
+def floor(module: str) -> int:
     """Return how far down a module's package is."""
     return max(PACKAGES.index(name) for name in (FRONT, *module.split(".")[1:2]) if name in PACKAGES)
 
 
-def upward(edges: dict[str, set[str]]) -> list[str]:
-    """Return the imports of a package above; that of the version, which the front door keeps, is none."""
-    return [
-        f"{module} imports {other}"
-        for module, others in edges.items()
-        for other in others - {FRONT}
-        if room(other) < room(module)
-    ]
-
-
-def test_there_are_at_most_150_files():
-    assert len(FILES) > 100
-    assert len(FILES) <= MOST_FILES, f"{len(FILES)} files: put what a reader looks for in one place into one file"
+def upward(graph: dict[str, set[str]]) -> list[str]:
+    """Return the imports of a package above."""
+    return [f"{module} imports {name}" for module in graph for name in graph[module] if floor(name) < floor(module)]
 
 
 def test_no_circle_of_imports():
-    edges = graph()
-    edges[FRONT] = set()  # its names are loaded on first use
-    assert circle(edges) == []
+    assert len(MODULES) > 100
+    assert circle({**GRAPH, FRONT: set()}) == []
 
 
 def test_no_import_upward():
-    assert upward(graph(types=True)) == []
-
-
-def test_the_front_door_is_imported_for_its_version_alone():
-    names = re.compile(r"^\s*from bleurt_repro import (.+?)(?:\s*#.*)?$", re.MULTILINE)
-    for module, path in MODULES.items():
-        for found in names.findall(path.read_text(encoding="utf-8")):
-            own = room(module) == 0 or "/examples/" in path.as_posix()
-            assert found == "__version__" or own, f"{path}: {found}"
+    # the examples and the `evaluate` module run outside the package, and use it as a user does
+    outside = ("bleurt_repro.metric.examples.", "bleurt_repro.metric.bleurt_repro.")
+    assert upward({module: names for module, names in GRAPH.items() if not module.startswith(outside)}) == []
 
 
 @pytest.mark.parametrize(
@@ -119,12 +85,13 @@ def test_the_front_door_is_imported_for_its_version_alone():
         ("from bleurt_repro.metric import scorer", {"bleurt_repro.metric.scorer"}),
         ("def f():\n    from bleurt_repro.metric.scorer import BleurtScorer", {"bleurt_repro.metric.scorer"}),
         ("import bleurt_repro.metric.scorer as s", {"bleurt_repro.metric.scorer"}),
-        ("import json, numpy", set()),
-        ("if TYPE_CHECKING:\n    from bleurt_repro.metric import scorer", set()),
+        ("if TYPE_CHECKING:\n    from bleurt_repro.metric import scorer", {"bleurt_repro.metric.scorer"}),
+        ("from bleurt_repro import BleurtScorer", {FRONT}),
+        ("import json, numpy\nfrom bleurt_repro import __version__", set()),
     ],
 )
 def test_imports_are_found(code, expected):
-    assert imports(code, "bleurt_repro.x", set(MODULES)) == expected
+    assert imports(code, "bleurt_repro.x") == expected
 
 
 def test_circles_and_imports_upward_are_found():
