@@ -17,13 +17,14 @@ from typing import Any, BinaryIO, NamedTuple
 from bleurt_repro.metric.files.records import (
     DELIMITERS,
     STDIN,
+    check_column_names,
+    display_name,
     file_form,
     numbered_lines,
     open_input,
     parquet_records,
     parse_json,
-    records,
-    shown,
+    parse_records,
     table_rows,
 )
 from bleurt_repro.metric.inputs import check_same_length
@@ -34,27 +35,43 @@ COLUMNS = {
     "candidates": ("candidate", "text"),
     "sources": ("source", "text"),
 }
+# Formats whose lines are not segments, with what to do instead.
+_MARKUP = "save the segments alone as .txt, one per line, as `sacrebleu --echo` does for the test sets of WMT"
+_OFFICE = "save the table as .csv"
+NOT_TEXT = {
+    **dict.fromkeys((".sgm", ".sgml", ".xml", ".tmx", ".xlf", ".xliff", ".html", ".htm"), _MARKUP),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), _OFFICE),
+    ".json": "write one object or string per line as .jsonl",
+}
 # Forms of a list of texts that the demo takes, too; Parquet it does not, since a small file can unpack to a huge one.
 SUFFIXES = (".txt", *DELIMITERS, ".jsonl", ".ndjson")
 FIELDS = '"candidate", "reference" (or "references", a list) and, where the checkpoint reads it, "source"'
 
-# Texts that are kept from the first pass over the input, in characters: a small input is read only once.
-KEPT = 1 << 20
+# Bytes of text up to which the pairs of the first pass are kept: a small input is read only once.
+SMALL = 1 << 20
+# Pairs that are hashed together, so that the second pass is compared with the first before they are scored.
+BLOCK = 1024
+CHANGED = "the input changed while it was read: give a file that nothing writes to, and start again"
 
 # References (none for a checkpoint that reads none), candidate, source.
 Pair = tuple[list[str], str, str | None]
 
 
 class Survey(NamedTuple):
-    """What the first pass over the input found.
+    """Number and hashes of the pairs that the first pass over the input read.
 
     Attributes:
-        records: how many candidates.
-        digest: the SHA-256 of all texts.
+        records: number of candidates.
+        blocks: SHA-256 of each `BLOCK` pairs.
     """
 
     records: int
-    digest: str
+    blocks: tuple[bytes, ...]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all blocks, which identifies the input."""
+        return hashlib.sha256(b"".join(self.blocks)).hexdigest()
 
 
 class PairStream:
@@ -80,7 +97,8 @@ class PairStream:
         self._paths = _chosen_files(references, candidates, sources, pairs)
         self._stack = ExitStack()
         self._files: dict[str, BinaryIO] = {}
-        self._kept: list[Pair] | None = None
+        self._survey = Survey(0, ())
+        self._small: list[Pair] | None = None
 
     def __enter__(self) -> PairStream:
         for name, path in self._paths.items():
@@ -96,29 +114,59 @@ class PairStream:
         Raises:
             ValueError: naming file and line, if the input is malformed or the files are not equally long.
         """
-        digest, number, size, kept = hashlib.sha256(), 0, 0, []
+        count, size = 0, 0
+        blocks: list[bytes] = []
+        small: list[Pair] | None = []
         first: dict[tuple[str, bool], int] = {}  # the first pair that has, or has not, a source or a reference
-        for number, pair in enumerate(self.pairs(), start=1):
-            text = repr(pair).encode("utf-8", "surrogatepass")
-            digest.update(text)
-            size += len(text)
-            if size <= KEPT:
-                kept.append(pair)
-            references, _, source = pair
-            first.setdefault(("source", source is not None), number)
-            first.setdefault(("reference", bool(references)), number)
+        pairs = self.pairs()
+        while block := list(islice(pairs, BLOCK)):
+            for number, (references, _, source) in enumerate(block, start=count + 1):
+                first.setdefault(("source", source is not None), number)
+                first.setdefault(("reference", bool(references)), number)
+            digest, length = _hash_pairs(block)
+            blocks.append(digest)
+            count, size = count + len(block), size + length
+            small = None if small is None or size > SMALL else small + block
         for name in ("source", "reference"):
             if (name, True) in first and (name, False) in first:
-                place = f"{shown(self._paths['pairs'])}: record {first[name, False]}"
+                place = f"{display_name(self._paths['pairs'])}: record {first[name, False]}"
                 raise ValueError(f'{place} has no "{name}" but others have one')
-        self._kept = kept if size <= KEPT else None
-        return Survey(number, digest.hexdigest())
+        self._small = small
+        self._survey = Survey(count, tuple(blocks))
+        return self._survey
 
     def windows(self, first: int, last: int, size: int) -> Iterator[dict[str, list[Any]]]:
-        """Read the pairs from `first` up to `last`, `size` at a time, as the keyword arguments of `score`."""
-        pairs = islice(self.pairs() if self._kept is None else iter(self._kept), first, last)
-        while window := list(islice(pairs, size)):
+        """Read the pairs from `first` up to `last`, `size` at a time, as the keyword arguments of `score`.
+
+        Call `survey` before.
+
+        Raises:
+            ValueError: if the input is no longer the one that the survey read.
+        """
+        pairs = self.checked_pairs(self._survey) if self._small is None else iter(self._small)
+        selected = islice(pairs, first, last)
+        while window := list(islice(selected, size)):
             yield arguments_of(window)
+        if last == self._survey.records:
+            next(pairs, None)  # runs the check for further pairs
+
+    def checked_pairs(self, survey: Survey) -> Iterator[Pair]:
+        """Read all pairs one by one, each block only if it is the one that the survey read.
+
+        Raises:
+            ValueError: at the first block that is not.
+        """
+        pairs = self.pairs()
+        try:
+            for digest in survey.blocks:
+                block = list(islice(pairs, BLOCK))
+                if _hash_pairs(block)[0] != digest:
+                    raise ValueError("other pairs")
+                yield from block
+            if next(pairs, None) is not None:
+                raise ValueError("more pairs")
+        except ValueError as error:  # of a reader, too: the survey found no fault
+            raise ValueError(CHANGED) from error
 
     def pairs(self) -> Iterator[Pair]:
         """Read all pairs one by one, from the first."""
@@ -141,6 +189,12 @@ class PairStream:
                 check_same_length(counts)
             references = row.get("references", [])
             yield [references] if isinstance(references, str) else references, row["candidates"], row.get("sources")
+
+
+def _hash_pairs(pairs: list[Pair]) -> tuple[bytes, int]:
+    """Return the SHA-256 of pairs, and the number of bytes hashed."""
+    content = repr(pairs).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).digest(), len(content)
 
 
 def arguments_of(pairs: Sequence[Pair]) -> dict[str, list[Any]]:
@@ -179,9 +233,9 @@ def read_pairs(file: BinaryIO, path: str) -> Iterator[Pair]:
         ValueError: naming file and line, if a record is malformed.
     """
     is_table = file_form(path) in DELIMITERS
-    for place, record in records(file, path, quoted_tsv=True):
+    for place, record in parse_records(file, path, quoted_tsv=True):
         known = {name.strip().lower(): value for name, value in record.items()} if is_table else record
-        yield _pair(known, f"{shown(path)}, {place}")
+        yield _pair(known, f"{display_name(path)}, {place}")
 
 
 def _pair(record: dict[str, Any], place: str) -> Pair:
@@ -230,9 +284,10 @@ def _segments(file: BinaryIO, path: str, role: str) -> Iterator[Any]:
         return (_field(record, COLUMNS[role], f"{path}, {place}") for place, record in rows)
     if form == ".jsonl":
         return _column_of_json_lines(file, path, COLUMNS[role])
-    if Path(path.lower().removesuffix(".gz")).suffix == ".json":
+    extension = Path(path.lower().removesuffix(".gz")).suffix
+    if extension in NOT_TEXT:
         raise ValueError(
-            f"{path}: expected text or JSON lines, found .json: write one object or string a line as .jsonl"
+            f"{path}: expected text with one segment per line, a table or JSON lines, found {extension}: {NOT_TEXT[extension]}"
         )
     return (line for _, line in numbered_lines(file, path))
 
@@ -246,14 +301,13 @@ def _column_of_table(file: BinaryIO, path: str, names: tuple[str, ...]) -> Itera
 
 
 def _column(header: list[str], names: tuple[str, ...], path: str) -> int:
-    known = [name.strip().lower() for name in header]
+    columns = [name.lower() for name in header]
     for name in names:
-        if name in known:
-            return known.index(name)
-    found = ", ".join(repr(name.strip()[:30]) for name in header) or "nothing"
+        if name in columns:
+            return columns.index(name)
     raise ValueError(
-        f"{path}, line 1: expected a header with a column {' or '.join(map(repr, names))}, found {found}; "
-        "for text of one segment a line, name the file .txt"
+        f"{path}, line 1: expected a header with a column {' or '.join(map(repr, names))}, found "
+        f"{', '.join(repr(name[:30]) for name in header) or 'nothing'}; for text with one segment per line, name the file .txt"
     )
 
 
@@ -267,6 +321,7 @@ def _column_of_json_lines(file: BinaryIO, path: str, names: tuple[str, ...]) -> 
 def _field(record: Any, names: tuple[str, ...], place: str) -> Any:
     value = record
     if isinstance(record, dict):
+        check_column_names(record, place)
         present = [name for name in names if name in record]
         if not present:
             raise ValueError(f"{place}: expected a field {' or '.join(map(repr, names))}, found {list(record)[:5]}")
