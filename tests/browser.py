@@ -30,7 +30,7 @@ SECONDS = 30
 
 @contextlib.contextmanager
 def chromium(folder: Path, width: int = 1280, height: int = 900) -> Iterator[Any]:
-    """Start a browser whose profile and downloads lie in `folder`, and yield its Selenium driver."""
+    """Start a browser with its profile and downloads in `folder`, and yield its Selenium driver."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -61,17 +61,17 @@ def open_page(driver: Any, url: str) -> None:
 
 
 def wait_for(driver: Any, selector: str, text: str = "", seconds: float = SECONDS) -> Any:
-    """Return the first element of a selector that is shown and holds the text, once there is one."""
+    """Return the first visible element of a selector that contains the text, once there is one."""
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
-    def found(_: Any) -> Any:
+    def first_visible(_: Any) -> Any:
         elements = driver.find_elements(By.CSS_SELECTOR, selector)
         return next((e for e in elements if e.is_displayed() and text in e.text), False)
 
     waiting = WebDriverWait(driver, seconds, ignored_exceptions=[StaleElementReferenceException])
-    return waiting.until(found, f"no {selector} with {text!r}")
+    return waiting.until(first_visible, f"no {selector} with {text!r}")
 
 
 def open_tab(driver: Any, name: str) -> None:
@@ -85,7 +85,7 @@ def open_tab(driver: Any, name: str) -> None:
 
 
 def fill(driver: Any, name: str, text: str) -> None:
-    """Type into a text box, in place of what is in it."""
+    """Type a text into a box in place of what is in it."""
     from selenium.webdriver.common.keys import Keys
 
     box = wait_for(driver, f"#{name} textarea")
@@ -96,15 +96,20 @@ def fill(driver: Any, name: str, text: str) -> None:
 
 
 def paste(driver: Any, name: str, text: str) -> None:
-    """Put a text into a box at once, as pasting does; ChromeDriver cannot type emoji."""
+    """Set the text of a box at once, as pasting does; ChromeDriver cannot type emoji."""
     box = wait_for(driver, f"#{name} textarea")
     driver.execute_script(
         "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, text
     )
 
 
+def upload(driver: Any, name: str, path: Path) -> None:
+    """Upload a file at a box of the tab for two systems."""
+    driver.find_element("css selector", f"#{name}-file input[type=file]").send_keys(str(path))
+
+
 def hosts_asked(driver: Any) -> set[str]:
-    """Return which hosts the page has asked for anything."""
+    """Return the hosts that the page has sent requests to."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     return {host for host in (urlsplit(url).hostname for url in urls if url.startswith(("http", "ws"))) if host}

@@ -210,7 +210,7 @@ def test_reference_free_through_evaluate(scorers):
 
 def test_the_demo_needs_references(scorers):
     scoring = pytest.importorskip("bleurt_repro.metric.demo.shared_scorer", reason="the demo needs Gradio")
-    with pytest.raises(ValueError, match="reads no references, by which the demo compares"):
+    with pytest.raises(ValueError, match="reads no references, which the demo needs"):
         scoring.SharedScorer(str(scorers["reference-free"].folder), None)
 
 
@@ -219,4 +219,4 @@ def test_the_demo_asks_for_the_source(scorers):
     scoring = pytest.importorskip("bleurt_repro.metric.demo.shared_scorer")
     shared = scoring.SharedScorer(str(scorers["robleurt-src"].folder), None)
     with pytest.raises(ValueError, match="give the source, too"):
-        pair_tab.score_pair(shared, REFERENCE, CANDIDATE, " ")
+        pair_tab.score_pair(shared, [REFERENCE], CANDIDATE, " ")

@@ -1,10 +1,12 @@
-"""The tab for two systems: who is ahead and how surely, how the scores are distributed, and where they differ."""
+"""The tab for two systems: which is better and how certain that is, the distributions of scores, and where they differ."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,30 +16,30 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from sacrebleu.metrics import BLEU
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, compare
 from bleurt_repro.metric.compare.report import comparison_csv, comparison_json
-from bleurt_repro.metric.demo.highlight import differences_html, signed, unsigned
-from bleurt_repro.metric.demo.live_results import connect, error_html, live_region, result_html
-from bleurt_repro.metric.demo.shared_scorer import ReportingScorer, SharedScorer
+from bleurt_repro.metric.demo.highlight import bleu_details, differences_html, signatures_html, signed, unsigned
+from bleurt_repro.metric.demo.live_results import connect, error_html, live_region, message_of, result_html
+from bleurt_repro.metric.demo.shared_scorer import Report, ReportingScorer, SharedScorer
 from bleurt_repro.metric.demo.visitor_input import LIMITS, check_comparison, read_upload, segments_of
 from bleurt_repro.metric.files.texts import SUFFIXES
 from bleurt_repro.metric.inputs import check_references
 from bleurt_repro.metric.statistics import PairedTest
 
+# Names of systems whose texts were typed or pasted; an uploaded file's name is that of its system.
 NAMES = ("A", "B")
-BOXES = [("Reference", "references"), ("System A", "candidates"), ("System B", "candidates")]
-SOURCE_BOX = ("Source", "sources")
-ELEMENTS = {
-    "Reference": "compare-reference",
-    "System A": "system-a",
-    "System B": "system-b",
-    "Source": "compare-source",
-}
+# Label, role in `read_segments`, and id of each box.
+BOXES = [
+    ("Reference", "references", "compare-reference"),
+    ("System A", "candidates", "system-a"),
+    ("System B", "candidates", "system-b"),
+]
+SOURCE_BOX = ("Source", "sources", "compare-source")
 FILE_HEIGHT = 104
-# Reference, A and B, one segment a line.
+# Reference, A and B, one segment per line.
 EXAMPLE = [
     """\
 The ferry leaves the island at noon.
@@ -108,73 +110,95 @@ The concert was notice short.""",
 def compare_two(
     shared: SharedScorer,
     references: Sequence[Any],
-    candidates: tuple[Sequence[str], Sequence[str]],
+    systems: Mapping[str, Sequence[str]],
     sources: Sequence[str] | None = None,
-    report: Callable[[int], None] = lambda done: None,
+    report: Report = lambda scored, total: None,
 ) -> Comparison:
-    """Compare systems A and B within the demo's limits.
+    """Compare two systems within the demo's limits.
 
     Args:
-        shared: what scores.
-        references: one string or list of strings a segment.
-        candidates: of A and of B.
-        sources: for a checkpoint that reads them.
-        report: called with the number of candidates scored since it was last called.
+        shared: scorer of the demo.
+        references: one string or one list of strings per segment.
+        systems: candidates of each system by its name.
+        sources: sources, for a checkpoint that reads them.
+        report: function that is told about the progress.
 
     Raises:
         ValueError: if lengths differ or something is too long.
     """
-    systems = dict(zip(NAMES, candidates, strict=True))
     check_comparison(check_references(references), systems)
     return compare(ReportingScorer(shared, report), references, systems, sources)
 
 
+def system_names(uploads: tuple[str | None, str | None]) -> list[str]:
+    """Name two systems by their files, or A and B without a file; equal names are told apart by A and B.
+
+    Args:
+        uploads: path of the uploaded file of each system, if there is one.
+    """
+    names = [Path(upload).stem if upload else letter for upload, letter in zip(uploads, NAMES, strict=True)]
+    if names[0] == names[1]:
+        return [f"{name} ({letter})" for name, letter in zip(names, NAMES, strict=True)]
+    return names
+
+
 # The verdict.
 
-# Fewer segments are not tested: their bootstrap says little about other segments.
+# With fewer segments there is no test: their bootstrap says little about other segments.
 FEWEST_TESTED = 20
-# Below this p, a difference is shown without the remark that it may be chance. p is one-sided, and the data choose the
+# Above this p, a difference is shown with the remark that it may be chance. p is one-sided, and the data choose the
 # side: this is the level at which the 95 % interval of the difference leaves 0 out.
 SIGNIFICANT = 0.025
+_NONE = "\N{EN DASH}"
 
 
 def verdict_html(comparison: Comparison) -> str:
-    """Show who is ahead, with the figures of both systems and of their difference."""
+    """Return which system is ahead, with the figures of both systems and of their difference, as HTML."""
     [test] = comparison.tests
     tested = len(comparison.segments) >= FEWEST_TESTED
-    head = ("system", "BLEURT", f"{comparison.confidence:.0%} interval", "sentBLEU", "BLEU", "chrF", "ahead in")
-    rows = "".join(
-        f'<tr><th scope="row">{system.name}</th><td>{unsigned(system.mean)}</td>'
-        f"<td>{_bounds(system.low, system.high) if tested else _NONE}</td>"
-        f"<td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}</td><td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
-        for system, wins in zip(comparison.systems, (test.wins, test.losses), strict=True)
+    headings = (
+        "system",
+        "BLEURT",
+        f"{comparison.confidence:.0%} interval",
+        "sentence BLEU",
+        "BLEU",
+        "chrF",
+        "ahead in",
     )
-    headings = "".join(f'<th scope="col">{name}</th>' for name in head)
-    signatures = "<br>".join(escape(f"{name}: {value}") for name, value in comparison.signatures.items())
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(system.name)}</th><td>{unsigned(system.mean)}</td>'
+        f"<td>{_bounds(system.low, system.high) if tested else _NONE}</td>"
+        f"<td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}{_corpus_bleu_details(comparison, i)}</td>"
+        f"<td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
+        for i, (system, wins) in enumerate(zip(comparison.systems, (test.wins, test.losses), strict=True))
+    )
+    preferred = [f"What people would prefer: {escape(comparison.preferred)}."] if comparison.preferred else []
+    notes = [
+        f"p and intervals: {escape(comparison.convention)}; {comparison.resamples:,} resamples; from "
+        f"{FEWEST_TESTED} segments. Differences are {escape(test.first)} \N{MINUS SIGN} {escape(test.second)}.",
+        *preferred,
+        "BLEURT and sentence BLEU are means over segments.",
+    ]
     return result_html(
         "compare",
         f'<p class="verdict">{verdict(comparison)}</p>',
         f'<div class="figures" tabindex="0" role="region" aria-label="Figures of both systems">'
-        f"<table><thead><tr>{headings}</tr></thead><tbody>{rows}</tbody></table></div>",
-        *(f'<p class="note warned">{escape(warning)}</p>' for warning in _warnings(comparison)),
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
+        *(f'<p class="note warned">{warning}</p>' for warning in _warnings(comparison)),
         "<details><summary>How these figures are computed</summary>",
-        f'<p class="note">p and intervals: {escape(comparison.convention)}; {comparison.resamples:,} resamples; from '
-        f"{FEWEST_TESTED} segments. Differences are A \N{MINUS SIGN} B.</p>",
-        *(
-            [f'<p class="note">What people would prefer: {escape(comparison.preferred)}.</p>']
-            if comparison.preferred
-            else []
-        ),
-        f'<p class="note signature">{signatures}</p></details>',
+        *(f'<p class="note">{note}</p>' for note in notes),
+        signatures_html(comparison.signatures),
+        "</details>",
     )
 
 
 def verdict(comparison: Comparison) -> str:
-    """Return who is ahead, by how much and how surely, in a sentence of HTML."""
+    """Return which system is ahead, by how much and how certain that is, in a sentence of HTML."""
     [test] = comparison.tests
     if test.difference == 0:
-        return "<b>A and B have the same mean.</b>"
-    ahead = test.first if test.difference > 0 else test.second
+        return f"<b>{escape(test.first)} and {escape(test.second)} have the same mean.</b>"
+    ahead = escape(test.first if test.difference > 0 else test.second)
     gap = f"{abs(test.difference):.2f}" if abs(test.difference) >= 0.005 else "less than 0.01"
     count = len(comparison.segments)
     if test.p_value is None or test.low is None or test.high is None or count < FEWEST_TESTED:
@@ -182,20 +206,17 @@ def verdict(comparison: Comparison) -> str:
         return f"<b>{ahead} is ahead by {gap}</b> on {segments}: too few to test, {FEWEST_TESTED} are needed."
     low, high = (test.low, test.high) if test.difference > 0 else (-test.high, -test.low)
     p_value = f"p = {test.p_value:.3f}" if test.p_value >= 0.001 else "p &lt; 0.001"
-    sure = "" if test.p_value < SIGNIFICANT else " This may be chance."
-    return f"<b>{ahead} is ahead by {gap}</b> ({_bounds(low, high)}; {p_value}).{sure}{_preferred(test)}"
+    caveat = "" if test.p_value < SIGNIFICANT else " This may be chance."
+    return f"<b>{ahead} is ahead by {gap}</b> ({_bounds(low, high)}; {p_value}).{caveat}{_preferred(test)}"
 
 
 def _preferred(test: PairedTest) -> str:
     """Return how probable it is that people prefer the system that is ahead."""
     if test.preferred is None:
         return ""
-    p = test.preferred if test.difference > 0 else 1 - test.preferred
-    shown = f"{100 * p:.0f} %" if p < 0.995 else "more than 99 %"
-    return f" People would prefer it with a probability of <b>{shown}</b>."
-
-
-_NONE = "\N{EN DASH}"
+    probability = test.preferred if test.difference > 0 else 1 - test.preferred
+    percent = f"{100 * probability:.0f} %" if probability < 0.995 else "more than 99 %"
+    return f" People would prefer it with a probability of <b>{percent}</b>."
 
 
 def _bounds(low: float | None, high: float | None) -> str:
@@ -203,14 +224,26 @@ def _bounds(low: float | None, high: float | None) -> str:
 
 
 def _warnings(comparison: Comparison) -> list[str]:
-    return [f"{system.name}: {warning}." for system in comparison.systems for warning in system.warnings]
+    """Return what a reader must know about the scores of each system, as HTML."""
+    return [escape(f"{system.name}: {warning}.") for system in comparison.systems for warning in system.warnings]
+
+
+def _corpus_bleu_details(comparison: Comparison, system: int) -> str:
+    candidates = [segment.candidates[system] for segment in comparison.segments]
+    # One list per reference of a segment; None where a segment has fewer.
+    streams = list(itertools.zip_longest(*(segment.references for segment in comparison.segments)))
+    score = BLEU(force=True).corpus_score(candidates, streams)
+    return bleu_details(score.precisions, score.bp)
 
 
 # The plots.
 
 # Okabe and Ito's blue and vermilion, which the colour-blind tell apart: https://jfly.uni-koeln.de/color/
 COLOURS = ("#0072B2", "#D55E00")
-SIZE = (5.2, 3.3)
+LINES = ("-", "--")
+# How their keys look below a plot; the same colours and lines, in style.css.
+KEYS = ("first", "second")
+SIZE = (5.2, 3.0)
 MOST_BINS = 30
 FEW = 60  # segments whose bars stand apart
 # Text stays text, in the page's font; black becomes the colour of the page's text, which depends on its mode.
@@ -218,88 +251,94 @@ SVG_SETTINGS: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.h
 
 
 def plots_html(comparison: Comparison) -> str:
-    """Draw how the scores are distributed and who is ahead in how many segments; one segment needs no plot."""
-    scores = by_segment(comparison)
-    if len(scores[0]) < 2:
+    """Return plots of the distribution of scores and of the difference per segment; none for a single segment."""
+    if len(comparison.segments) < 2:
         return ""
+    scores = scores_by_system(comparison)
     return result_html("compare", '<div class="plots">', distributions(scores), differences(scores), "</div>")
 
 
-def by_segment(comparison: Comparison) -> tuple[list[float], list[float]]:
-    """Return the scores of A and of B."""
-    first, second = zip(*(segment.scores for segment in comparison.segments), strict=True)
-    return list(first), list(second)
+def scores_by_system(comparison: Comparison) -> dict[str, list[float]]:
+    """Return the scores of each system by its name, in the order of the comparison's segments."""
+    columns = zip(*(segment.scores for segment in comparison.segments), strict=True)
+    return {system.name: list(column) for system, column in zip(comparison.systems, columns, strict=True)}
 
 
-def distributions(scores: tuple[Sequence[float], Sequence[float]]) -> str:
-    """Draw the histograms of two systems' scores with their means.
+def distributions(scores: Mapping[str, Sequence[float]]) -> str:
+    """Draw the histograms of two systems' scores, with their means.
 
     Args:
-        scores: of each, one a segment.
+        scores: scores of each system, one per segment.
 
     Returns:
-        SVG, with a description.
+        SVG with a description and, below it, a key.
     """
     figure, axes = _axes("Distribution of scores", "BLEURT score", "segments")
-    bins = np.histogram_bin_edges(np.concatenate(scores), bins=min(MOST_BINS, max(5, len(scores[0]) // 4))).tolist()
-    described = []
-    for name, own, colour, line in zip(NAMES, scores, COLOURS, ("-", "--"), strict=True):
-        mean = float(np.mean(own))
-        axes.hist(own, bins, histtype="stepfilled", color=colour, alpha=0.25)
-        axes.hist(own, bins, histtype="step", color=colour, linestyle=line)
-        axes.axvline(mean, color=colour, linestyle=line, linewidth=2, label=f"{name}, mean {unsigned(mean)}")
-        described.append(f"{name} from {unsigned(min(own))} to {unsigned(max(own))}, mean {unsigned(mean)}")
+    pooled = np.concatenate(list(scores.values()))
+    count = len(pooled) // 2
+    bins = np.histogram_bin_edges(pooled, bins=min(MOST_BINS, max(5, count // 4))).tolist()
+    ranges, keys = [], []
+    for (name, values), colour, line, key in zip(scores.items(), COLOURS, LINES, KEYS, strict=True):
+        mean = float(np.mean(values))
+        axes.hist(values, bins, histtype="stepfilled", color=colour, alpha=0.25)
+        axes.hist(values, bins, histtype="step", color=colour, linestyle=line)
+        axes.axvline(mean, color=colour, linestyle=line, linewidth=2)
+        ranges.append(f"{name} from {unsigned(min(values))} to {unsigned(max(values))}, mean {unsigned(mean)}")
+        keys.append(f'<span class="key-line {key}"></span>{escape(name)}, mean {unsigned(mean)}')
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=10)
-    return _svg(figure, f"Histogram of the scores of {len(scores[0])} segments: {'; '.join(described)}.")
+    return _figure_html(figure, f"Histogram of the scores of {count} segments: {'; '.join(ranges)}.", keys)
 
 
-def differences(scores: tuple[Sequence[float], Sequence[float]]) -> str:
+def differences(scores: Mapping[str, Sequence[float]]) -> str:
     """Draw the difference of two systems in every segment, largest first.
 
     Args:
-        scores: of each, one a segment.
+        scores: scores of each system, one per segment.
 
     Returns:
-        SVG, with a description.
+        SVG with a description and, below it, a key.
     """
-    figure, axes = _axes("Who is ahead, segment by segment", "segments, by difference", "A \N{MINUS SIGN} B")
-    gaps = np.sort(np.subtract(*scores))[::-1]
-    places = np.arange(1, len(gaps) + 1)
+    figure, axes = _axes(
+        "Which system is ahead, segment by segment", "segments, by difference", "difference of scores"
+    )
+    first, second = scores
+    gaps = np.sort(np.subtract(scores[first], scores[second]))[::-1]
+    positions = np.arange(1, len(gaps) + 1)
     width = 0.9 if len(gaps) < FEW else 1.0
-    keys, described = [], []
-    for name, ahead, colour in zip(NAMES, (gaps > 0, gaps < 0), COLOURS, strict=True):
-        count = int(np.count_nonzero(ahead))
-        axes.bar(places[ahead], gaps[ahead], width=width, color=colour, linewidth=0)
-        keys.append(Patch(color=colour, label=f"{name} higher in {count}"))
-        described.append(f"{name} is higher in {count}")
+    counts, keys = [], []
+    for name, mask, colour, key in zip(scores, (gaps > 0, gaps < 0), COLOURS, KEYS, strict=True):
+        count = int(np.count_nonzero(mask))
+        axes.bar(positions[mask], gaps[mask], width=width, color=colour, linewidth=0)
+        counts.append(f"{name} is higher in {count}")
+        keys.append(f'<span class="key-bar {key}"></span>{escape(name)} higher in {count}')
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xlim(0.5, len(gaps) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(handles=keys, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
-    most, least = signed(float(gaps[0])), signed(float(gaps[-1]))
-    return _svg(
+    span = f"from {signed(float(gaps[0]))} to {signed(float(gaps[-1]))}"
+    return _figure_html(
         figure,
-        f"Differences A \N{MINUS SIGN} B of {len(gaps)} segments, from {most} to {least}: {', '.join(described)}.",
+        f"Differences {first} \N{MINUS SIGN} {second} of {len(gaps)} segments, {span}: {', '.join(counts)}.",
+        keys,
     )
 
 
-def _axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+def _axes(title: str, x_label: str, y_label: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=SIZE, layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set(xlabel=across, ylabel=up)
+    axes.set(xlabel=x_label, ylabel=y_label)
     axes.set_title(title, loc="left", fontsize=11)
     return figure, axes
 
 
-def _svg(figure: Figure, description: str) -> str:
+def _figure_html(figure: Figure, description: str, keys: Sequence[str]) -> str:
     file = io.StringIO()
     with rc_context(SVG_SETTINGS):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawing = file.getvalue().replace("#000000", "currentColor")
     drawing = drawing[drawing.index("<svg ") + len("<svg ") :]
-    return f'<svg role="img" aria-label="{escape(description)}" {drawing}'
+    caption = "".join(f"<span>{key}</span>" for key in keys)
+    return f'<figure><svg role="img" aria-label="{escape(description)}" {drawing}<figcaption>{caption}</figcaption></figure>'
 
 
 # The table of segments.
@@ -325,7 +364,7 @@ element.addEventListener("click", (event) => {{
   const sign = order === "descending" ? -1 : 1;
   const value = (row) => Number(row.cells[heading.cellIndex].dataset.value);
   const body = heading.closest("table").tBodies[0];
-  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+  for (const cell of heading.parentElement.cells) cell.removeAttribute("aria-sort");
   heading.setAttribute("aria-sort", order);
   body.append(...[...body.rows].sort((a, b) => sign * (value(a) - value(b))));
   show(0);
@@ -334,58 +373,60 @@ element.addEventListener("click", (event) => {{
 
 
 def segment_table(comparison: Comparison) -> str:
-    """Show the segments of two systems, largest difference first, a page at a time.
-
-    Args:
-        comparison: of the two.
-    """
-    headings = ("#", "A \N{MINUS SIGN} B", *NAMES)
-    head = "".join(f'<th scope="col"><button type="button">{heading}</button></th>' for heading in headings)
-    shown = comparison.segments[:ROWS]
-    rows = "".join(_row(segment, hidden=i >= PAGE) for i, segment in enumerate(shown))
+    """Return a table of the segments of two systems, largest difference first, in pages."""
+    names = [system.name for system in comparison.systems]
+    headings = "".join(
+        f'<th scope="col"><button type="button" title="{escape(heading)}"><span>{escape(heading)}</span></button></th>'
+        for heading in ("#", "difference", *names)
+    )
+    segments = comparison.segments[:ROWS]
+    rows = "".join(_row(segment, names, hidden=i >= PAGE) for i, segment in enumerate(segments))
     return result_html(
         "compare",
-        f'<table class="segments"><caption>Where they differ most: {len(shown):,} of {len(comparison.segments):,} '
+        f'<table class="segments"><caption>Where they differ most: {len(segments):,} of {len(comparison.segments):,} '
         "segments. <mark>Marked</mark> words are not in the reference at that place; <del>framed</del> words of the "
-        "reference are missing. A heading sorts.</caption>",
-        f'<thead><tr>{head}<th scope="col">texts</th></tr></thead><tbody>{rows}</tbody></table>',
-        _pages(len(shown)),
+        "reference are missing. Click a heading to sort.</caption>",
+        f'<thead><tr>{headings}<th scope="col">texts</th></tr></thead><tbody>{rows}</tbody></table>',
+        _page_buttons(len(segments)),
     )
 
 
-def _row(segment: Segment, hidden: bool) -> str:
+def _row(segment: Segment, names: Sequence[str], hidden: bool) -> str:
     first, second = segment.scores
     difference = first - second
     ahead = "first" if difference > 0 else "second" if difference < 0 else ""
     cells = (
-        _number(segment.number, str(segment.number)),
-        _number(difference, signed(difference), ahead),
-        _number(first, unsigned(first)),
-        _number(second, unsigned(second)),
+        _cell(segment.number, str(segment.number)),
+        _cell(difference, signed(difference), ahead),
+        _cell(first, unsigned(first)),
+        _cell(second, unsigned(second)),
     )
-    return f"<tr{' hidden' if hidden else ''}>{''.join(cells)}<td>{_texts(segment)}</td></tr>"
+    return f"<tr{' hidden' if hidden else ''}>{''.join(cells)}<td>{_texts(segment, names)}</td></tr>"
 
 
-def _number(value: float, shown: str, kind: str = "") -> str:
-    return f'<td class="number {kind}" data-value="{value!r}"><span>{shown}</span></td>'
+def _cell(value: float, text: str, cell_class: str = "") -> str:
+    return f'<td class="number {cell_class}" data-value="{value!r}"><span>{text}</span></td>'
 
 
-def _texts(segment: Segment) -> str:
+def _texts(segment: Segment, names: Sequence[str]) -> str:
     lines = [("Source", escape(segment.source))] if segment.source is not None else []
     lines += [("Reference", escape(text)) for text in segment.references]
-    for name, text in zip(NAMES, segment.candidates, strict=True):
+    for name, text in zip(names, segment.candidates, strict=True):
         lines.append((name, differences_html(segment.references, text)))
-    return "".join(f'<div class="text"><i>{name}</i><div dir="auto">{text}</div></div>' for name, text in lines)
+    return "".join(
+        f'<div class="text"><i title="{escape(name)}">{escape(name)}</i><div dir="auto">{text}</div></div>'
+        for name, text in lines
+    )
 
 
-def _pages(rows: int) -> str:
-    count = -(-rows // PAGE)
-    if count < 2:
+def _page_buttons(row_count: int) -> str:
+    page_count = -(-row_count // PAGE)
+    if page_count < 2:
         return ""
     buttons = "".join(
-        f'<button type="button"{" aria-current=page" if i == 0 else ""}>{i * PAGE + 1}\N{EN DASH}{min(rows, (i + 1) * PAGE)}'
-        "</button>"
-        for i in range(count)
+        f'<button type="button"{" aria-current=page" if i == 0 else ""}>'
+        f"{i * PAGE + 1}\N{EN DASH}{min(row_count, (i + 1) * PAGE)}</button>"
+        for i in range(page_count)
     )
     return f'<nav aria-label="Segments">{buttons}</nav>'
 
@@ -395,129 +436,134 @@ def _pages(rows: int) -> str:
 
 def build_compare_tab(shared: SharedScorer) -> None:
     """Build the tab; call it inside a `gr.Tab`."""
-    gr.Markdown(f"One segment a line, or files: {', '.join(SUFFIXES)}. {LIMITS}")
+    reads_sources = shared.scorer.layout.reads_sources
+    labels = [*BOXES, SOURCE_BOX] if reads_sources else BOXES
+    gr.Markdown(f"One segment per line in each box, or one file per box. {LIMITS}")
     with gr.Row():
-        boxes = [_input(label, role) for label, role in BOXES]
-        boxes.append(_input(*SOURCE_BOX, visible=shared.scorer.layout.reads_sources))
-    inputs = [component for pair in boxes for component in pair]
+        boxes = [
+            gr.Textbox(
+                label=label,
+                placeholder="One segment per line",
+                lines=8,
+                max_lines=8,
+                min_width=240,
+                elem_id=elem_id,
+                elem_classes="segments-box",
+            )
+            for label, _, elem_id in labels
+        ]
+    with gr.Accordion(f"Upload files instead: {', '.join(SUFFIXES)}", open=False, elem_id="files"), gr.Row():
+        uploads = [
+            gr.File(
+                label=label,
+                file_types=list(SUFFIXES),
+                height=FILE_HEIGHT,
+                min_width=240,
+                elem_id=f"{elem_id}-file",
+                elem_classes="segments-file",
+            )
+            for label, _, elem_id in labels
+        ]
     with gr.Row():
         button = gr.Button("Compare", variant="primary", elem_id="compare", scale=3)
-        example = gr.Button("Example", elem_id="fill-example", scale=1)
+        # The example has no sources.
+        example = gr.Button("Example", elem_id="fill-example", scale=1, visible=not reads_sources)
     status = live_region("compare-status")
     result = gr.HTML(elem_id="verdict", apply_default_css=False)  # in sight from the start, for the progress
-    with gr.Column(visible=False, elem_id="comparison") as shown:
+    with gr.Column(visible=False, elem_id="comparison") as details:
+        plots = gr.HTML(elem_id="plots", apply_default_css=False)
         with gr.Row():
             downloads = [
-                gr.DownloadButton("Download CSV", elem_id="download-csv"),
-                gr.DownloadButton("Download JSON", elem_id="download-json"),
+                gr.DownloadButton("Download CSV", size="sm", elem_id="download-csv"),
+                gr.DownloadButton("Download JSON", size="sm", elem_id="download-json"),
             ]
-        plots = gr.HTML(elem_id="plots", apply_default_css=False)
         table = gr.HTML(elem_id="segments", js_on_load=SORT_AND_TURN, apply_default_css=False)
-    show = _shower(shared, Path(downloads[0].GRADIO_CACHE))
-    connect("compare", [button.click], show, inputs, [shown, status, result, plots, table, *downloads], result)
-    for (_, role), (box, upload) in zip((*BOXES, SOURCE_BOX), boxes, strict=True):
-        upload.upload(_taker(role), upload, [box, upload, status, result], api_visibility="private")
-        upload.clear(
-            lambda: gr.update(interactive=True, placeholder=""),
-            None,
-            box,
-            api_visibility="private",
-            show_progress="hidden",
+
+    for (label, role, _), box, upload in zip(labels, boxes, uploads, strict=True):
+        upload.upload(
+            partial(_take_upload, label, role), upload, [box, upload, status, result], api_visibility="private"
         )
-    example.click(
-        lambda: [value for text in EXAMPLE for value in (gr.Textbox(value=text, interactive=True), None)],
+        upload.clear(partial(_typed_box, label), None, box, api_visibility="private", show_progress="hidden")
+    filled = example.click(
+        lambda: [*(_typed_box(box[0], text) for box, text in zip(BOXES, EXAMPLE, strict=True)), *[None] * len(BOXES)],
         None,
-        inputs[: 2 * len(EXAMPLE)],
+        [*boxes[: len(BOXES)], *uploads[: len(BOXES)]],
         api_visibility="private",
     )
+    show = _comparison_shower(shared, [(label, role) for label, role, _ in labels], Path(downloads[0].GRADIO_CACHE))
+    outputs = [details, status, result, plots, table, *downloads]
+    connect("compare", [button.click, filled.then], show, [*boxes, *uploads], outputs, result)
 
 
-def _input(label: str, role: str, visible: bool = True) -> tuple[gr.Textbox, gr.File]:
-    """Add a text box, and a place for a file that is read instead."""
-    name = ELEMENTS[label]
-    with gr.Column(visible=visible, min_width=240):
-        box = gr.Textbox(label=label, lines=8, max_lines=8, elem_id=name, elem_classes="segments-box")
-        upload = gr.File(
-            label=f"{label}: a file instead",
-            file_types=list(SUFFIXES),
-            height=FILE_HEIGHT,
-            elem_id=f"{name}-file",
-            elem_classes="segments-file",
-        )
-    return box, upload
+def _typed_box(label: str, text: str = "") -> dict[str, Any]:
+    """Return the update of a text box that is to be typed into."""
+    return gr.update(label=label, value=text, interactive=True, placeholder="One segment per line")
 
 
-def _taker(role: str) -> Callable[[str], tuple[Any, ...]]:
-    def take(path: str) -> tuple[Any, ...]:
+def _take_upload(label: str, role: str, path: str) -> tuple[Any, ...]:
+    """Return the updates of text box, upload, status and result after a file was uploaded."""
+    try:
+        count = len(read_upload(path, role))
+    except ValueError as error:
+        return gr.skip(), None, message_of(error), error_html(error)
+    name = Path(path).name
+    segments = "1 segment" if count == 1 else f"{count:,} segments"
+    box = gr.update(label=f"{label}: {name}", value="", interactive=False, placeholder=f"{segments} of {name}")
+    return box, gr.skip(), f"{segments} of {escape(name)}", gr.skip()
+
+
+def _comparison_shower(
+    shared: SharedScorer, labels: Sequence[tuple[str, str]], folder: Path
+) -> Callable[..., tuple[Any, ...]]:
+    """Return the function that compares and shows what is in the boxes.
+
+    Args:
+        shared: scorer of the demo.
+        labels: label and role of each box.
+        folder: folder for the downloads.
+    """
+
+    # Gradio recognises a function that reports progress by the default value of a parameter.
+    def show(progress: gr.Progress = gr.Progress(), *values: str | None) -> tuple[Any, ...]:  # noqa: B008
+        texts, uploads = values[: len(labels)], values[len(labels) :]
         try:
-            found = len(read_upload(path, role))
-        except ValueError as error:
-            return gr.skip(), None, str(error), error_html(error)
-        told = f"{found:,} segments of {Path(path).name}"
-        return gr.update(value="", interactive=False, placeholder=told), gr.skip(), told, gr.skip()
-
-    return take
-
-
-def _shower(shared: SharedScorer, folder: Path) -> Callable[..., tuple[Any, ...]]:
-    def show(
-        reference: str,
-        reference_file: str | None,
-        first: str,
-        first_file: str | None,
-        second: str,
-        second_file: str | None,
-        source: str,
-        source_file: str | None,
-        progress: gr.Progress = gr.Progress(),  # noqa: B008  # how Gradio is told that a function reports progress
-    ) -> tuple[Any, ...]:
-        try:
-            references = segments_of(reference, reference_file, "references", "Reference")
-            candidates = (
-                segments_of(first, first_file, "candidates", "System A"),
-                segments_of(second, second_file, "candidates", "System B"),
+            references, first, second, *sources = (
+                segments_of(text, upload, role, label)
+                for (label, role), text, upload in zip(labels, texts, uploads, strict=True)
             )
-            reads_sources = shared.scorer.layout.reads_sources
-            sources = segments_of(source, source_file, "sources", "Source") if reads_sources else None
-            report = _reporter(progress, sum(map(len, candidates)))
-            comparison = compare_two(shared, references, candidates, sources, report)
+            systems = dict(zip(system_names((uploads[1], uploads[2])), (first, second), strict=True))
+            comparison = compare_two(
+                shared,
+                references,
+                systems,
+                sources[0] if sources else None,
+                lambda scored, total: progress((scored, total), desc="Scoring", unit="candidates"),
+            )
         except ValueError as error:
-            return gr.Column(visible=False), str(error), error_html(error), "", "", None, None
+            return gr.Column(visible=False), message_of(error), error_html(error), "", "", None, None
         return (
             gr.Column(visible=True),
             spoken(comparison),
             verdict_html(comparison),
             plots_html(comparison),
             segment_table(comparison),
-            *_written(comparison, folder),
+            *_write_downloads(comparison, folder),
         )
 
     return show
 
 
 def spoken(comparison: Comparison) -> str:
-    """Return the result in a sentence, for screen readers."""
+    """Return the result as a sentence of HTML, for screen readers."""
     return " ".join([verdict(comparison).replace("<b>", "").replace("</b>", ""), *_warnings(comparison)])
 
 
-def _reporter(progress: gr.Progress, total: int) -> Callable[[int], None]:
-    done = 0
-
-    def report(more: int) -> None:
-        nonlocal done
-        done += more
-        progress((done, total), desc="Scoring", unit="candidates")
-
-    progress((0, total), desc="Scoring", unit="candidates")
-    return report
-
-
-def _written(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the downloads where Gradio serves them from, and later deletes them."""
-    own = folder / secrets.token_hex(16)
-    own.mkdir(parents=True)
-    table, everything = own / "bleurt-comparison.csv", own / "bleurt-comparison.json"
-    # A byte order mark: without it, spreadsheets take UTF-8 for another encoding.
+def _write_downloads(comparison: Comparison, folder: Path) -> list[str]:
+    """Write the downloads to where Gradio serves files from and later deletes them; return their paths."""
+    subfolder = folder / secrets.token_hex(16)
+    subfolder.mkdir(parents=True)
+    table, everything = subfolder / "bleurt-comparison.csv", subfolder / "bleurt-comparison.json"
+    # A byte order mark: without it, spreadsheets read UTF-8 as another encoding.
     table.write_bytes(comparison_csv(comparison).encode("utf-8-sig"))
     everything.write_bytes(comparison_json(comparison).encode())
     return [str(table), str(everything)]

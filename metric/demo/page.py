@@ -14,6 +14,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 import gradio as gr
 import nh3
+from gradio.blocks import BlockFunction
 from markdown_it import MarkdownIt
 
 from bleurt_repro.metric.demo.compare_tab import build_compare_tab, compare_two
@@ -21,7 +22,9 @@ from bleurt_repro.metric.demo.pair_tab import build_pair_tab, score_pair
 from bleurt_repro.metric.demo.shared_scorer import SharedScorer
 from bleurt_repro.metric.demo.visitor_input import WAITING, shown_to_programs
 from bleurt_repro.metric.inputs import check_texts
-from bleurt_repro.metric.scorer import DEFAULT_CHECKPOINT, BleurtScorer
+from bleurt_repro.metric.layout import ROLES
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT
+from bleurt_repro.metric.scorer import BleurtScorer
 
 # The fonts of the visitor's system: nothing is fetched from elsewhere.
 FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
@@ -33,27 +36,38 @@ TITLE = "BLEURT"
 INTRODUCTION = """\
 # BLEURT
 
-Scores how well a candidate text says what a reference text says, as people would rate it. Higher is better; scores are
-not bounded to 0..1.
+Scores how well a candidate text conveys the meaning of a reference. Higher is better; scores may be below 0 or above 1.
 """
-# Seconds after which uploads and downloads are deleted, and between two looks for such files.
+# Seconds after which uploads and downloads are deleted, and between two searches for such files.
 FILE_AGE = 3600
 
 
+class Page(gr.Blocks):
+    """Gradio's page, except that a call with too few values is an error of one line instead of a logged traceback."""
+
+    def validate_inputs(self, block_fn: BlockFunction, inputs: list[Any]) -> None:
+        """Raise an error if there are fewer values than inputs."""
+        if len(inputs) < len(block_fn.inputs):
+            raise gr.Error(
+                f"expected {len(block_fn.inputs)} values, found {len(inputs)}: see /?view=api",
+                print_exception=False,
+            )
+
+
 def build_page(checkpoint: str = DEFAULT_CHECKPOINT, device: str | None = None) -> gr.Blocks:
-    """Load a checkpoint and build the page that shows it.
+    """Load a checkpoint and build the page that scores with it.
 
     Args:
-        checkpoint, device: as in `BleurtScorer`.
+        checkpoint, device: checkpoint and device, as in `BleurtScorer`.
 
     Returns:
-        the page; `serve.serve` starts it.
+        The page; `serve.serve` starts it.
 
     Raises:
         ValueError: if the checkpoint cannot be loaded.
     """
     shared = SharedScorer(checkpoint, device)
-    with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
+    with Page(title=TITLE, analytics_enabled=False, delete_cache=(FILE_AGE, FILE_AGE)) as page:
         gr.Markdown(INTRODUCTION)
         with gr.Tabs(overflow_behavior="wrap"):
             with gr.Tab("One pair"):
@@ -67,7 +81,7 @@ def build_page(checkpoint: str = DEFAULT_CHECKPOINT, device: str | None = None) 
 
 
 def theme() -> gr.themes.Base:
-    """Return the theme: Gradio's own, in quiet colours and with the visitor's fonts."""
+    """Return Gradio's default theme in quiet colours and with the visitor's fonts."""
     base = gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONTS, font_mono=MONOSPACE)
     return base.set(  # notes are dark enough to read (WCAG 2, contrast 4.5)
         body_text_color_subdued="*neutral_600",
@@ -81,64 +95,94 @@ def theme() -> gr.themes.Base:
 
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 HEADING = re.compile(r"^# .*\n", re.MULTILINE)
+LINKS = """\
+[BLEURT, the paper](https://aclanthology.org/2020.acl-main.704) \N{MIDDLE DOT}
+[RoBLEURT, the paper](https://aclanthology.org/2021.wmt-1.114) \N{MIDDLE DOT}
+[sacreBLEU, for BLEU and chrF](https://github.com/mjpost/sacrebleu) \N{MIDDLE DOT}
+[API of this page](?view=api)
+"""
 CITATION = """\
-## How to cite
+#### How to cite
 
 Give the signature beside every score, and cite:
 
 ```bibtex
 @inproceedings{sellam-etal-2020-bleurt,
-    title = {{BLEURT}: Learning Robust Metrics for Text Generation},
-    author = {Sellam, Thibault and Das, Dipanjan and Parikh, Ankur},
-    booktitle = {Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics},
-    year = {2020},
-    pages = {7881--7892},
-    url = {https://aclanthology.org/2020.acl-main.704},
+  title = {{BLEURT}: Learning Robust Metrics for
+           Text Generation},
+  author = {Sellam, Thibault and Das, Dipanjan
+            and Parikh, Ankur},
+  booktitle = {Proceedings of ACL},
+  year = {2020},
+  pages = {7881--7892},
+  url = {https://aclanthology.org/2020.acl-main.704},
 }
 ```
 """
 CALLS = """\
-## From a program
+#### From a program
 
 ```python
 from gradio_client import Client
 
-client = Client("http://127.0.0.1:7860")  # or this page's address
-client.predict("The cat sat on the mat.", "A cat was sitting on the mat.", api_name="/score")
-client.predict(["One reference."], ["One of A."], ["One of B."], api_name="/compare")
+# or this page's address
+client = Client("http://127.0.0.1:7860")
+client.predict(
+    "The cat sat on the mat.",
+    "A cat was sitting on the mat.",
+    api_name="/score",
+)
+client.predict(
+    ["One reference."], ["One of A."], ["One of B."],
+    api_name="/compare",
+)
 ```
 """
 
 
-# HTML of a card that is shown; all else is removed: images, forms, scripts, styles, what runs or fetches anything.
+# Elements of a card's HTML that are shown. All others are removed: images, forms, scripts, styles, whatever runs or
+# fetches anything.
 TAGS = nh3.ALLOWED_TAGS - {"img", "map", "area", "center", "figure"}
 ATTRIBUTES = {"a": {"href"}, "th": {"colspan", "rowspan", "scope"}, "td": {"colspan", "rowspan"}, "ol": {"start"}}
 
 
 def build_about_tab(scorer: BleurtScorer) -> None:
     """Build the tab; call it inside a `gr.Tab`."""
-    card = card_text(scorer.folder)
+    roles = " and a ".join(sorted(scorer.layout.inputs, key=ROLES.index))
+    gr.HTML(
+        f"<p><b>{escape(scorer.checkpoint)}</b> is a neural network that reads a {roles}, at most "
+        f"{scorer.layout.max_length} tokens in all, and predicts how people would rate the candidate. Scores of different "
+        "checkpoints are not comparable.</p>",
+        padding=False,
+    )
     gr.Textbox(
         scorer.signature,
-        label=f"Signature of {scorer.checkpoint}",
+        label="Signature",
         info="What the scores depend on; report it with every number.",
         interactive=False,
-        lines=2,
+        lines=1,
         buttons=["copy"],
         elem_id="signature",
     )
-    gr.HTML(card_html(card), elem_classes="card", elem_id="card")
-    gr.Markdown(CALLS if "## Citation" in card else f"{CITATION}\n{CALLS}", elem_classes="card")
+    gr.Markdown(LINKS, elem_classes="card")
+    with gr.Accordion(
+        "Model card: training data, agreement with people, limits", open=False, elem_id="card-accordion"
+    ):
+        gr.HTML(card_html(card_text(scorer.folder)), elem_classes="card", elem_id="card")
+    with gr.Row():
+        for text in (CALLS, CITATION):
+            with gr.Column(min_width=320):
+                gr.Markdown(text, elem_classes="card")
 
 
 def card_text(folder: Path) -> str:
-    """Read a checkpoint's card.
+    """Read the card of a checkpoint.
 
     Args:
-        folder: the checkpoint's; its README.md is the card.
+        folder: folder of the checkpoint; its README.md is the card.
 
     Returns:
-        the card as Markdown, without its metadata and first heading.
+        The card as Markdown, without its metadata and first heading.
     """
     path = folder / "README.md"
     if not path.is_file():
@@ -151,7 +195,7 @@ def card_html(markdown: str) -> str:
     """Render a card, which may come from anyone, as HTML that runs nothing and fetches nothing.
 
     Args:
-        markdown: the card; it may hold HTML, as cards on the Hub do.
+        markdown: the card; it may contain HTML, as cards on the Hub do.
 
     Returns:
         HTML of text, tables and links; of images, the description only.
@@ -167,24 +211,25 @@ def card_html(markdown: str) -> str:
 def build_api(shared: SharedScorer) -> None:
     """Add `/score` and `/compare` to the page that is being built; they wait in the same queues as its buttons."""
 
-    def score(reference: str, candidate: str, source: str = "") -> dict[str, Any]:
-        """Score a candidate against a reference (several: one a line).
+    def score(reference: str | list[str], candidate: str, source: str = "") -> dict[str, Any]:
+        """Score a candidate against a reference, or against a list of several.
 
-        Returns score, percentile (null without calibration), sentbleu, chrf, truncated, signature, and the effect of
-        each stretch of the candidate that differs from the reference.
+        Returns score, percentile (null without calibration, or for text that the checkpoint does not read), sentence
+        BLEU with its parts, chrF, signatures, warnings, and the effect of each difference from the reference.
         """
         with shown_to_programs():
-            for name, text in {"reference": reference, "candidate": candidate, "source": source}.items():
-                check_texts(name, [text])
-            return asdict(score_pair(shared, reference, candidate, source))
+            references = [reference] if isinstance(reference, str) else reference
+            for name, texts in {"reference": references, "candidate": [candidate], "source": [source]}.items():
+                check_texts(name, texts)
+            return asdict(score_pair(shared, references, candidate, source))
 
     def compare(
         references: list[str], candidates_a: list[str], candidates_b: list[str], sources: list[str] | None = None
     ) -> dict[str, Any]:
         """Compare two systems: means with intervals, a paired test, and every segment, largest difference first."""
         with shown_to_programs():
-            candidates = (check_texts("candidates_a", candidates_a), check_texts("candidates_b", candidates_b))
-            return compare_two(shared, references, candidates, sources).to_dict()
+            systems = {"A": check_texts("candidates_a", candidates_a), "B": check_texts("candidates_b", candidates_b)}
+            return compare_two(shared, references, systems, sources).to_dict()
 
     gr.api(score, api_name="score", concurrency_id="score", concurrency_limit=1)
     gr.api(compare, api_name="compare", concurrency_id="compare", concurrency_limit=1)

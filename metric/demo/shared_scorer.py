@@ -1,7 +1,8 @@
-"""The demo's scorer: one model and one thread for all visitors, who take turns; and what its scores mean, by example."""
+"""The demo's scorer: one model and one thread for all visitors, who take turns, and examples of what its scores mean."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,15 +25,21 @@ SCALE_CANDIDATES = {
     "about something else": "My brother bought a red bicycle.",
 }
 
+# The counts of pairs in a `ScoringResult`.
+COUNTS = ("pairs", "truncated", "unread", "blank", "unknown")
+
+# Called after each turn with the number of candidates scored so far, and with that of all candidates.
+Report = Callable[[int, int], None]
+
 
 @dataclass(frozen=True)
 class ScalePoint:
     """An example that shows what a score means.
 
     Attributes:
-        name: how the candidate stands to the reference.
-        candidate: the text.
-        score: by the checkpoint.
+        name: how the candidate relates to the reference.
+        candidate: text of the candidate.
+        score: its score by the checkpoint.
     """
 
     name: str
@@ -41,19 +48,19 @@ class ScalePoint:
 
 
 class SharedScorer:
-    """Scores for many visitors at a time.
+    """Scores for many visitors at the same time.
 
     All work is done in one thread. Requests take turns of a hundred candidates in it, so that a comparison of thousands
-    does not keep a single pair waiting, and memory stays constant: each thread that runs a model keeps memory of its own,
-    and Gradio calls from dozens.
+    does not keep a single pair waiting. One thread also keeps memory constant: each thread that runs a model holds memory
+    of its own, and Gradio calls from dozens.
 
     Args:
-        checkpoint, device: as in `BleurtScorer`.
+        checkpoint, device: checkpoint and device, as in `BleurtScorer`.
 
     Attributes:
-        scorer: what scores; call `compute` here instead of its own.
+        scorer: the scorer; call `compute` of this class instead of its own.
         scale: examples along the checkpoint's scale, best score first.
-        range: distance of the best example's score from the worst's.
+        range: distance between the scores of the best and the worst example.
 
     Raises:
         ValueError: if the checkpoint cannot be loaded or reads no references.
@@ -63,7 +70,7 @@ class SharedScorer:
         self.scorer = BleurtScorer(checkpoint, device=device, progress=False)
         if not self.scorer.layout.reads_references:  # BLEU and chrF stand beside every score
             raise ValueError(
-                f"checkpoint {self.scorer.checkpoint} reads no references, by which the demo compares: "
+                f"checkpoint {self.scorer.checkpoint} reads no references, which the demo needs: "
                 "choose one that does, or score files with `bleurt-repro score`"
             )
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="scoring")
@@ -86,36 +93,31 @@ class SharedScorer:
         references: Any,
         candidates: Sequence[str],
         sources: Sequence[str] | None = None,
-        report: Callable[[int], None] = lambda done: None,
+        report: Report = lambda scored, total: None,
     ) -> ScoringResult:
         """Score as `BleurtScorer.compute` does, in turns.
 
         Args:
-            references, candidates, sources: as there.
-            report: called after each turn with the number of candidates scored in it.
+            references, candidates, sources: texts, as in `BleurtScorer.compute`.
+            report: function that is told about the progress.
         """
         scores: list[float] = []
-        truncated = unknown = unread = 0
+        counts = Counter(dict.fromkeys(COUNTS, 0))
         for start in range(0, len(candidates), TURN):
-            part = slice(start, start + TURN)
+            span = slice(start, start + TURN)
             turn = self._worker.submit(
                 self.scorer.compute_quietly,
-                references=references[part],
-                candidates=candidates[part],
-                sources=None if sources is None else sources[part],
+                references=references[span],
+                candidates=candidates[span],
+                sources=None if sources is None else sources[span],
             )
             result = turn.result()
             scores += result.scores
-            truncated += result.truncated
-            unknown += result.unknown
-            unread += result.unread
-            report(len(result.scores))
+            counts.update({name: getattr(result, name) for name in COUNTS})
+            report(len(scores), len(candidates))
         mean = sum(scores) / len(scores) if scores else None
-        pairs = sum(1 if isinstance(one, str) else len(one) for one in references)
-        warnings = self.scorer.warnings_about(pairs, truncated, unread)
-        return ScoringResult(
-            scores, mean, self.scorer.signature, truncated, unknown=unknown, unread=unread, warnings=warnings
-        )
+        warnings = self.scorer.warnings_about(*(counts[name] for name in ("pairs", "truncated", "unread", "blank")))
+        return ScoringResult(scores, mean, self.scorer.signature, warnings=warnings, **counts)
 
     def percentile(self, score: float) -> float | None:
         """Return the percentile, among human ratings, of texts with this score; None without a calibration."""
@@ -127,16 +129,16 @@ class ReportingScorer:
     """A shared scorer that reports its progress to one visitor.
 
     Attributes:
-        shared: what scores.
-        report: as in `SharedScorer.compute`.
+        shared: the shared scorer.
+        report: function that is told about the progress, as in `SharedScorer.compute`.
     """
 
     shared: SharedScorer
-    report: Callable[[int], None]
+    report: Report
 
     @property
     def reliability(self) -> Reliability | None:
-        """How far its scores can be trusted, as of `BleurtScorer`."""
+        """Return P(people prefer a system) as fitted for the checkpoint, or None."""
         return self.shared.scorer.reliability
 
     def compute(

@@ -1,4 +1,4 @@
-"""What visitors give, in text boxes or files: how it is read, and how much the demo takes.
+"""What visitors give, in text boxes or files: how it is read, and how much the demo accepts.
 
 The limits keep one visitor from using up the demo's time and memory; the command line has none of them.
 """
@@ -15,16 +15,16 @@ import gradio as gr
 from bleurt_repro.metric.demo.live_results import message_of
 from bleurt_repro.metric.files.texts import SUFFIXES, read_segments
 
-CHARACTERS = 5_000  # of one text
-REFERENCES = 8  # of one pair
-SEGMENTS = 1_000  # of a comparison
-PAIRS = 4_000  # of a comparison: segments x references x systems
+CHARACTERS = 5_000  # per text
+REFERENCES = 8  # per pair
+SEGMENTS = 1_000  # per comparison
+PAIRS = 4_000  # per comparison: segments x references x systems
 FILE_MEGABYTES = 2
 WAITING = 200  # requests in the queue; later ones are asked to come back
 
 LIMITS = (
-    f"At most {SEGMENTS:,} segments of {CHARACTERS:,} characters, and files of {FILE_MEGABYTES} MB. "
-    "For more, `bleurt-repro compare` does the same without limits."
+    f"At most {SEGMENTS:,} segments of {CHARACTERS:,} characters, and files of {FILE_MEGABYTES} MB; "
+    "`bleurt-repro compare` does the same without limits."
 )
 # What a segment is called on the page, by its role in `read_segments`.
 ROLE_NAMES = {"references": "reference", "candidates": "candidate", "sources": "source"}
@@ -32,18 +32,18 @@ TOAST_SECONDS = 20
 
 
 def lines_of(text: str | None) -> list[str]:
-    """Split a box into segments, one a line, without the empty lines at its end."""
+    """Split the text of a box into segments, one per line, without the empty lines at its end."""
     return (text or "").rstrip().split("\n") if (text or "").strip() else []
 
 
 def segments_of(text: str | None, upload: str | None, role: str, label: str) -> list[Any]:
-    """Read a file where one was uploaded, and the text box otherwise.
+    """Read an uploaded file or, without one, the text box.
 
     Args:
-        text: of the box, one segment a line.
-        upload: where the server put the file, if there is one.
-        role: as in `read_segments`.
-        label: of the box, for errors.
+        text: text of the box, one segment per line.
+        upload: path of the uploaded file on the server, if there is one.
+        role: role of the segments, as in `read_segments`.
+        label: label of the box, for errors.
 
     Raises:
         ValueError: if both are empty or the file cannot be used.
@@ -52,7 +52,7 @@ def segments_of(text: str | None, upload: str | None, role: str, label: str) -> 
         return read_upload(upload, role)
     lines = lines_of(text)
     if not lines:
-        raise ValueError(f"{label} is empty: type or paste one segment a line, or upload a file")
+        raise ValueError(f"{label} is empty: type or paste one segment per line, or upload a file")
     return [line.removesuffix("\r") for line in lines]
 
 
@@ -60,11 +60,11 @@ def read_upload(path: str, role: str) -> list[Any]:
     """Read an uploaded file of segments.
 
     Args:
-        path: where the server put it.
-        role: as in `read_segments`.
+        path: path of the file on the server.
+        role: role of the segments, as in `read_segments`.
 
     Raises:
-        ValueError: if it cannot be used; the message calls the file by the visitor's name for it.
+        ValueError: if the file cannot be used; the message has the visitor's name for it, not the path.
     """
     name = Path(path).name
     if Path(path).suffix.lower() not in SUFFIXES:
@@ -87,7 +87,7 @@ def check_pair(references: Sequence[str], texts: Sequence[str]) -> None:
         ValueError: if there are too many references or a text is too long.
     """
     if len(references) > REFERENCES:
-        raise ValueError(f"expected at most {REFERENCES} references, one a line, found {len(references)}")
+        raise ValueError(f"expected at most {REFERENCES} references, found {len(references)}")
     _check_characters([*references, *texts])
 
 
@@ -100,9 +100,11 @@ def check_comparison(references: Sequence[Sequence[str]], systems: Mapping[str, 
     longest = max([len(references), *map(len, systems.values())])
     if longest > SEGMENTS:
         raise ValueError(f"expected at most {SEGMENTS:,} segments, found {longest:,}. {LIMITS}")
-    pairs = sum(map(len, references)) * len(systems)
-    if pairs > PAIRS:
-        raise ValueError(f"expected at most {PAIRS:,} pairs of candidate and reference, found {pairs:,}. {LIMITS}")
+    pair_count = sum(map(len, references)) * len(systems)
+    if pair_count > PAIRS:
+        raise ValueError(
+            f"expected at most {PAIRS:,} pairs of candidate and reference, found {pair_count:,}. {LIMITS}"
+        )
     _check_characters([text for texts in (*references, *systems.values()) for text in texts])
 
 
@@ -114,7 +116,7 @@ def _check_characters(texts: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def shown_to_programs() -> Iterator[None]:
-    """Turn an input error into one that Gradio reports to the program that called; other errors stay internal."""
+    """Raise an input error as one that Gradio reports to the calling program; other errors stay internal."""
     try:
         yield
     except (ValueError, TypeError) as error:

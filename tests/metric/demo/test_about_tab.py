@@ -55,7 +55,7 @@ def test_nothing_of_a_card_runs_or_fetches():
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "html",
     [
         "<h1>Card</h1>",
         "a plot",
@@ -65,11 +65,11 @@ def test_nothing_of_a_card_runs_or_fetches():
         'href="https://example.org/good"',
     ],
 )
-def test_what_a_card_says_is_kept(kept):
-    assert kept in card_html(HOSTILE)
+def test_the_text_of_a_card_stays(html):
+    assert html in card_html(HOSTILE)
 
 
 def test_the_embedded_checkpoints_have_cards():
     for folder in EMBEDDED_FOLDER.iterdir():
         text = card_text(folder)
-        assert "## Signature" in text and "model-index" not in text
+        assert "bleurt" in text.lower() and "model-index" not in text

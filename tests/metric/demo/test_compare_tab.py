@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
+from sacrebleu import corpus_bleu
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, System
 from bleurt_repro.metric.demo.compare_tab import (
+    COLOURS,
     FEWEST_TESTED,
-    by_segment,
+    KEYS,
     compare_two,
     differences,
     distributions,
     plots_html,
+    scores_by_system,
     segment_table,
     spoken,
+    system_names,
     verdict_html,
 )
+from bleurt_repro.metric.demo.page import STYLE
 from bleurt_repro.metric.demo.shared_scorer import SharedScorer
 from bleurt_repro.metric.statistics import PairedTest
 
 SEGMENTS = [Segment(i, ["r"], None, ["r", "c"], [1.0, 0.0], [1.0, 0.0], 1.0) for i in range(1, 151)]
 
 
-def compared(difference=0.2, low=0.1, high=0.3, p_value=0.004, warnings=(), segments=SEGMENTS) -> Comparison:
+def compared(
+    difference=0.2, low=0.1, high=0.3, p_value=0.004, warnings=(), segments=SEGMENTS, names=("A", "B")
+) -> Comparison:
     systems = [
-        System("A", 0.5 + difference, 0.4, 0.8, 40.0, 41.0, 60.0, len(warnings), warnings),
-        System("B", 0.5, -0.4, 0.6, 30.0, 31.0, 50.0, 0),
+        System(names[0], 0.5 + difference, 0.4, 0.8, 40.0, 41.0, 60.0, len(warnings), warnings),
+        System(names[1], 0.5, -0.4, 0.6, 30.0, 31.0, 50.0, 0),
     ]
-    test = PairedTest("A", "B", difference, low, high, p_value, 7, 3, 0)
+    test = PairedTest(*names, difference, low, high, p_value, 7, 3, 0)
     return Comparison(systems, [test], list(segments), {"BLEURT": "sig"}, "convention", 1000, 0.95, 0)
 
 
@@ -54,12 +62,53 @@ def test_the_verdict(comparison, expected):
 def test_figures_of_both_systems():
     html = verdict_html(compared(warnings=("2 pairs were <longer>",)))
     rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in html.split("<tr>")[2:]]
-    assert rows == [
+    assert [[cell.split("<small>")[0] for cell in row] for row in rows] == [
         ["A", "0.70", "0.40 to 0.80", "40.0", "41.0", "60.0", "7"],
         ["B", "0.50", "\u22120.40 to 0.60", "30.0", "31.0", "50.0", "3"],
     ]
     assert '<p class="note warned">A: 2 pairs were &lt;longer&gt;.</p>' in html
     assert "longer" not in verdict_html(compared())
+
+
+def test_the_parts_of_bleu_stand_below_its_number():
+    texts = [(["the old cat sat on the mat", "a cat sat"], "the cat sat on it"), (["the dog barked"], "a dog barked")]
+    segments = [
+        Segment(i, references, None, [candidate, "x"], [1.0, 0.0], [1.0, 0.0], 1.0)
+        for i, (references, candidate) in enumerate(texts)
+    ]
+    streams = [["the old cat sat on the mat", "the dog barked"], ["a cat sat", None]]
+    bleu = corpus_bleu([candidate for _, candidate in texts], streams)
+    grams = " / ".join(f"{precision:.1f}" for precision in bleu.precisions)
+    assert (
+        f"<td>41.0<small>1- to 4-gram precision<br>{grams}<br>brevity penalty {bleu.bp:.2f}</small></td>"
+    ) in verdict_html(compared(segments=segments))
+
+
+def test_a_metric_has_one_name_on_the_page():
+    comparison = replace(compared(), signatures={"BLEURT": "x", "sentBLEU": "y", "BLEU": "z"})
+    html = verdict_html(comparison)
+    assert '<th scope="col">sentence BLEU</th>' in html and "sentence BLEU: y" in html and "sentBLEU" not in html
+
+
+@pytest.mark.parametrize(
+    ("uploads", "names"),
+    [
+        ((None, None), ["A", "B"]),
+        (("/tmp/x/big.model.txt", None), ["big.model", "B"]),
+        (("/tmp/x/big.txt", "/tmp/y/small.jsonl"), ["big", "small"]),
+        (("/tmp/x/out.txt", "/tmp/y/out.txt"), ["out (A)", "out (B)"]),
+        (("/tmp/x/B.txt", None), ["B (A)", "B (B)"]),
+    ],
+)
+def test_systems_are_called_by_their_files(uploads, names):
+    assert system_names(uploads) == names
+
+
+def test_names_of_files_are_escaped_everywhere():
+    comparison = compared(names=("<img src=x>", "_b$x$"), warnings=("w",))
+    for html in (verdict_html(comparison), plots_html(comparison), segment_table(comparison), spoken(comparison)):
+        assert "&lt;img src=x&gt;" in html and "<img" not in html
+    assert "_b$x$, mean" in plots_html(comparison) and "_b$x$ higher in" in plots_html(comparison)
 
 
 def test_few_segments_have_no_p_and_no_interval():
@@ -75,8 +124,8 @@ def test_the_table_escapes_and_marks():
     table = segment_table(compared(segments=[segment]))
     assert [float(value) for value in re.findall(r'data-value="(.*?)"', table)] == [3, 0.75, 0.25, -0.5]
     assert re.findall(r'class="number (\w+)"', table) == ["first"]
-    assert '<i>B</i><div dir="auto">a <mark>dog</mark></div>' in table
-    assert '<i>Source</i><div dir="auto">&lt;i&gt;</div>' in table and "<b>" not in table
+    assert '>B</i><div dir="auto">a <mark>dog</mark></div>' in table
+    assert '>Source</i><div dir="auto">&lt;i&gt;</div>' in table and "<b>" not in table
 
 
 def test_the_table_shows_what_is_missing():
@@ -93,7 +142,7 @@ def test_the_table_has_pages():
 
 
 def test_the_plots_are_described_and_follow_the_mode_of_the_page():
-    scores = ([0.1, 0.5, 0.9], [0.2, 0.4, 0.4])
+    scores = {"A": [0.1, 0.5, 0.9], "B": [0.2, 0.4, 0.4]}
     histogram, bars = distributions(scores), differences(scores)
     assert re.search(r'<svg role="img" aria-label="(.*?)"', histogram)[1] == (
         "Histogram of the scores of 3 segments: A from 0.10 to 0.90, mean 0.50; B from 0.20 to 0.40, mean 0.33."
@@ -103,14 +152,16 @@ def test_the_plots_are_described_and_follow_the_mode_of_the_page():
     )
     for drawing in (histogram, bars):
         assert "currentColor" in drawing and "#000000" not in drawing and "#ffffff" not in drawing
-        assert drawing.endswith("</svg>\n") and "<!DOCTYPE" not in drawing and "<text" in drawing
+        assert "</svg>\n<figcaption>" in drawing and "<!DOCTYPE" not in drawing and "<text" in drawing
     assert "A, mean 0.50" in histogram and "A higher in 2" in bars
 
 
-def test_the_legend_has_the_colour_of_a_system_that_is_nowhere_ahead():
-    bars = differences(([0.1, 0.2], [0.3, 0.4]))
-    assert "#0072b2" in bars.lower() and "#d55e00" in bars.lower()
-    assert "#1f77b4" not in bars.lower()  # Matplotlib's first colour, which is neither system's
+def test_the_keys_have_the_colours_of_the_plots():
+    style = STYLE.read_text()
+    for key, colour in zip(KEYS, COLOURS, strict=True):
+        assert f".key-line.{key}, .key-bar.{key} {{ color: {colour}; }}" in style
+    bars = differences({"A": [0.1, 0.2], "B": [0.3, 0.4]})
+    assert [f'key-bar {key}"' in bars for key in KEYS] == [True, True]  # also of a system that is nowhere ahead
 
 
 def test_one_segment_is_not_drawn():
@@ -120,18 +171,20 @@ def test_one_segment_is_not_drawn():
 
 def test_equal_scores_can_be_drawn():
     for draw in (distributions, differences):
-        assert "<svg" in draw(([0.5, 0.5], [0.5, 0.5]))
+        assert "<svg" in draw({"A": [0.5, 0.5], "B": [0.5, 0.5]})
 
 
 def test_a_comparison_reports_its_progress(tiny_scorer):
-    done: list[int] = []
+    reports: list[tuple[int, int]] = []
     shared = SharedScorer(str(tiny_scorer), "cpu")
     references = [f"the cat {i}" for i in range(130)]
-    comparison = compare_two(shared, references, (references, references[::-1]), report=done.append)
-    assert done == [100, 30, 100, 30]
+    systems = {"good": references, "bad": references[::-1]}
+    comparison = compare_two(shared, references, systems, report=lambda *counts: reports.append(counts))
+    assert all(scored <= total for scored, total in reports) and reports[-1][0] == reports[-1][1]
+    assert len(reports) > 2
     assert comparison.systems[0].mean == pytest.approx(
         shared.scorer.compute(references=references, candidates=references).mean_score, abs=1e-5
     )
-    first, second = by_segment(comparison)
-    assert sum(first) / 130 == pytest.approx(comparison.systems[0].mean)
-    assert len(second) == 130
+    scores = scores_by_system(comparison)
+    assert sum(scores["good"]) / 130 == pytest.approx(comparison.systems[0].mean)
+    assert len(scores["bad"]) == 130

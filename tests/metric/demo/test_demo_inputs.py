@@ -52,9 +52,9 @@ def test_an_error_is_escaped():
     error = ValueError("found '<img src=x onerror=alert(1)>'")
     escaped = "Found '&lt;img src=x onerror=alert(1)&gt;'"
     assert error_html(error) == f'<p class="note error">{escaped}</p>'
-    with pytest.raises(gr.Error) as shown, shown_to_programs():
+    with pytest.raises(gr.Error) as raised, shown_to_programs():
         raise error
-    assert shown.value.message == escaped
+    assert raised.value.message == escaped
     with pytest.raises(KeyError), shown_to_programs():
         raise KeyError("a fault of the program is none of the visitor's")
 

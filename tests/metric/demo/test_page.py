@@ -15,9 +15,23 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.demo.page import build_page
+from bleurt_repro.metric.demo.pair_tab import EXAMPLES
 from bleurt_repro.metric.demo.serve import serve
+from bleurt_repro.metric.demo.visitor_input import REFERENCES as MOST_REFERENCES
 from bleurt_repro.metric.demo.visitor_input import SEGMENTS
-from tests.browser import CHROMIUM, DRIVER, chromium, fill, hosts_asked, open_page, open_tab, paste, resize, wait_for
+from tests.browser import (
+    CHROMIUM,
+    DRIVER,
+    chromium,
+    fill,
+    hosts_asked,
+    open_page,
+    open_tab,
+    paste,
+    resize,
+    upload,
+    wait_for,
+)
 from tests.three_systems import REFERENCES, SYSTEMS
 
 MISCHIEF = "<img src=x onerror=document.title='owned'> {{7*7}} ${7*7} **cat**"
@@ -49,12 +63,19 @@ def test_the_functions_have_names(client):
 
 
 def test_score(client, scorer):
-    result = client.predict("the cat sat\na cat", "the dog sat", api_name="/score")
+    result = client.predict(["the cat sat", "a cat"], "the dog sat", api_name="/score")
     [expected] = scorer.score(references=[["the cat sat", "a cat"]], candidates=["the dog sat"])
     assert result["score"] == pytest.approx(expected, abs=1e-6)
     assert [(effect["text"], effect["reference"]) for effect in result["effects"]] == [("dog", "cat")]
     assert (result["truncated"], result["signature"]) == (False, scorer.signature)
-    assert {"sentbleu", "chrf", "percentile"} <= set(result)
+    assert {"sentbleu", "precisions", "brevity_penalty", "chrf", "percentile"} <= set(result)
+
+
+def test_a_reference_of_two_lines_is_one_reference(client, scorer):
+    result = client.predict("the cat sat\na cat", "the dog sat", api_name="/score")
+    [expected] = scorer.score(references=["the cat sat\na cat"], candidates=["the dog sat"])
+    assert result["score"] == pytest.approx(expected, abs=1e-6)
+    assert result["references"] == ["the cat sat\na cat"]
 
 
 def test_compare(client, scorer):
@@ -70,6 +91,7 @@ def test_compare(client, scorer):
     [
         (("", "c"), "/score", "Give a reference and a candidate"),
         (("r", 3), "/score", "candidate\\[0\\] must be a string"),
+        ((["r", None], "c"), "/score", "reference\\[1\\] must be a string"),
         (("<b>" * 2000, "c"), "/score", "at most 5,000 characters"),
         ((["r"], ["a"], []), "/compare", "1 references, 1 candidates of A, 0 candidates of B"),
         ((["<r>", None], ["a", "b"], ["a", "b"]), "/compare", "references\\[1\\] must be a string"),
@@ -81,6 +103,45 @@ def test_an_error_is_reported(client, arguments, function, message):
 
     with pytest.raises(AppError, match=message):
         client.predict(*arguments, api_name=function)
+
+
+def post(url: str, path: str, body: dict) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.request("POST", f"/gradio_api/{path}", json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("call/unknown", {"data": ["r", "c", ""]}, 404, "no such function, expected /score or /compare"),
+        ("run/unknown", {"data": ["r", "c", ""]}, 404, "no such function, expected /score or /compare"),
+        ("call/v2/unknown", {"candidate": "c"}, 404, "no such function, expected /score or /compare"),
+        ("queue/join", {"data": [], "fn_index": 999, "session_hash": "x"}, 404, "no such function"),
+        ("call/v2/score", {"candidate": "c"}, 422, "required argument: reference"),
+        ("call/v2/score", {"reference": "r", "candidate": "c", "x": 1}, 422, "`x` is not a valid"),
+        ("run/score", {"data": ["r"]}, 500, "expected 3 values, found 1"),
+        ("run/compare", {"data": []}, 500, "expected 4 values, found 0"),
+    ],
+)
+def test_a_wrong_call_is_answered_in_one_line_and_logs_nothing(url, capfd, caplog, path, body, status, message):
+    capfd.readouterr()
+    answer = post(url, path, body)
+    assert (answer[0], message in answer[1], answer[1].count("\n")) == (status, True, 0)
+    logged = capfd.readouterr()
+    assert "Traceback" not in logged.out + logged.err + caplog.text
+
+
+def test_a_missing_value_in_the_queue_logs_nothing(url, capfd, caplog):
+    capfd.readouterr()
+    status, answer = post(url, "call/score", {"data": ["r"]})
+    assert status == 200
+    connection = http.client.HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.request("GET", f"/gradio_api/call/score/{json.loads(answer)['event_id']}")
+    assert "expected 3 values, found 1" in connection.getresponse().read().decode()
+    logged = capfd.readouterr()
+    assert "Traceback" not in logged.out + logged.err + caplog.text
 
 
 @pytest.mark.parametrize(("size", "status"), [((2 << 20) - 1000, 200), ((2 << 20) + 1000, 413)])
@@ -113,8 +174,54 @@ def page(browser, url):
     return browser
 
 
-def upload(driver, name: str, path: Path) -> None:
-    driver.find_element("css selector", f"#{name}-file input[type=file]").send_keys(str(path))
+def is_visible(driver, selector: str) -> bool:
+    return any(element.is_displayed() for element in driver.find_elements("css selector", selector))
+
+
+def new_result(driver, text: str = ""):
+    """Return the score on the page once it is that of the inputs."""
+    wait_for(driver, "#pair-result .result:not(.stale) .effects", text)
+    return wait_for(driver, "#pair-result .result:not(.stale) .tile.main b")
+
+
+def test_the_page_opens_with_an_example_and_its_result(page, scorer):
+    first = next(iter(EXAMPLES.values()))
+    boxes = [wait_for(page, f"#{name} textarea").get_property("value") for name in ("reference", "candidate")]
+    assert boxes == [first.references[0], first.candidate]
+    [expected] = scorer.score(references=[boxes[0]], candidates=[boxes[1]])
+    assert wait_for(page, "#pair-result .tile.main b").text.replace("\u2212", "-") == f"{expected:.2f}"
+    time.sleep(0.5)
+    assert not page.find_elements("css selector", "#pair-result .stale")
+
+
+def test_a_button_adds_a_reference(page, scorer):
+    fill(page, "reference", "it rains")
+    fill(page, "candidate", "the dog sat")
+    assert not is_visible(page, "#reference-2")
+    wait_for(page, "#add-reference").click()
+    wait_for(page, "#reference-2 textarea")
+    fill(page, "reference-2", "the cat sat\n\nthe dog sat")
+    wait_for(page, "#score").click()
+    score = new_result(page).text
+    [expected] = scorer.score(references=[["it rains", "the cat sat\n\nthe dog sat"]], candidates=["the dog sat"])
+    assert score.replace("\u2212", "-") == f"{expected:.2f}"
+    for number in range(3, MOST_REFERENCES + 1):
+        wait_for(page, "#add-reference").click()
+        wait_for(page, f"#reference-{number} textarea")
+    time.sleep(0.5)
+    assert not is_visible(page, "#add-reference")
+
+
+def test_examples_fill_the_boxes_and_are_scored(page):
+    wait_for(page, ".examples button", "Two references").click()
+    new_result(page, "households")
+    references = EXAMPLES["Two references"].references
+    assert wait_for(page, "#reference-2 textarea").get_property("value") == references[1]
+    wait_for(page, ".examples button", "Wrong word").click()
+    new_result(page, "purple")
+    time.sleep(0.5)
+    assert not is_visible(page, "#reference-2")
+    assert not page.find_elements("css selector", "#pair-result .stale")
 
 
 def test_type_and_score_with_the_keyboard_alone(page, scorer):
@@ -123,12 +230,17 @@ def test_type_and_score_with_the_keyboard_alone(page, scorer):
 
     wait_for(page, "#reference textarea").click()
     keys = ActionChains(page)
-    keys.send_keys("the cat sat", Keys.TAB, "the dog sat", Keys.TAB, Keys.ENTER).perform()
-    shown = wait_for(page, "#pair-result .tile.main b").text
+    for text, tabs in (
+        ("the cat sat", 2),
+        ("the dog sat", 1),
+    ):  # the button that adds a reference is between the boxes
+        keys.key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys(text, *[Keys.TAB] * tabs)
+    keys.send_keys(Keys.ENTER).perform()
+    score = new_result(page, "dog").text
     [expected] = scorer.score(references=["the cat sat"], candidates=["the dog sat"])
-    assert shown.replace("\u2212", "-") == f"{expected:.2f}"
-    words = [word.text.split("\n")[0] for word in page.find_elements("css selector", "#pair-result .word")]
-    assert words == ["dog"]
+    assert score.replace("\u2212", "-") == f"{expected:.2f}"
+    marked = [word.text.split("\n")[0] for word in page.find_elements("css selector", "#pair-result .word")]
+    assert marked == ["dog"]
     assert wait_for(page, "#reference").find_element("css selector", "textarea").get_attribute("dir") == "auto"
 
 
@@ -139,30 +251,28 @@ def test_the_other_shortcut_that_the_page_names(page):
     fill(page, "candidate", "the dog sat")
     assert "Shift + Enter" in wait_for(page, "#candidate").text
     wait_for(page, "#candidate textarea").send_keys(Keys.SHIFT, Keys.ENTER)
-    wait_for(page, "#pair-result .tile.main b")
+    new_result(page, "dog")
     status = page.find_element("css selector", "#pair-status [role=status]")
     assert status.get_attribute("textContent").strip().startswith("BLEURT score")
 
 
 def test_a_result_older_than_the_text_is_marked(page):
-    fill(page, "reference", "the cat sat")
-    fill(page, "candidate", "the dog sat")
-    wait_for(page, "#score").click()
-    wait_for(page, "#pair-result .tile.main b")
-    assert not page.find_elements("css selector", "#pair-result .stale")
-    wait_for(page, "#candidate textarea").send_keys(" down")
+    from selenium.webdriver.common.keys import Keys
+
+    box = wait_for(page, "#candidate textarea")
+    box.send_keys(Keys.END, "x")
+    wait_for(page, "#pair-result .stale")
+    box.send_keys(Keys.BACKSPACE)  # the text that was scored, again
+    new_result(page)
+    box.send_keys(" down")
     wait_for(page, "#pair-result .stale")
     wait_for(page, "#score").click()
-    wait_for(page, "#pair-result .effects", "down")
+    new_result(page, "down")
     time.sleep(0.5)
     assert not page.find_elements("css selector", "#pair-result .stale")
 
 
 def test_an_error_stands_where_the_result_was(page):
-    fill(page, "reference", "the cat sat")
-    fill(page, "candidate", "the dog sat")
-    wait_for(page, "#score").click()
-    wait_for(page, "#pair-result .tile.main b")
     fill(page, "candidate", "")
     wait_for(page, "#score").click()
     wait_for(page, "#pair-result .error", "Give a reference and a candidate")
@@ -177,8 +287,9 @@ def test_text_is_never_run(page):
     fill(page, "reference", "the cat")
     fill(page, "candidate", MISCHIEF)
     wait_for(page, "#score").click()
-    shown = wait_for(page, "#pair-result .effects").text
-    assert all(part in shown for part in ("<", "onerror=document.title='owned", "{", "7*7", "$"))
+    new_result(page, "onerror")
+    text = wait_for(page, "#pair-result .effects").text
+    assert all(piece in text for piece in ("<", "onerror=document.title='owned", "{", "7*7", "$"))
     assert not page.find_elements("css selector", "#pair-result img")
     open_tab(page, "Compare two systems")
     for name in ("compare-reference", "system-a", "system-b"):
@@ -191,20 +302,27 @@ def test_text_is_never_run(page):
 
 def test_places_for_files_have_names_of_their_own(page):
     open_tab(page, "Compare two systems")
+    wait_for(page, "#files button").click()
     for name, label in {"compare-reference": "Reference", "system-a": "System A", "system-b": "System B"}.items():
-        wait_for(page, f"#{name}-file button[aria-label^='{label}: a file instead']")
+        wait_for(page, f"#{name}-file button[aria-label^='{label} ']")
 
 
 def test_upload_compare_sort_and_download(page, scorer, tmp_path):
     (tmp_path / "refs.txt").write_text("\n".join(REFERENCES))
-    (tmp_path / "a.csv").write_text("candidate\n" + "\n".join(SYSTEMS["good"]) + "\n")
-    (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"candidate": text}) for text in SYSTEMS["middle"]))
+    (tmp_path / "big.csv").write_text("candidate\n" + "\n".join(SYSTEMS["good"]) + "\n")
+    (tmp_path / "small.jsonl").write_text("\n".join(json.dumps({"candidate": text}) for text in SYSTEMS["middle"]))
     open_tab(page, "Compare two systems")
-    for name, file in {"compare-reference": "refs.txt", "system-a": "a.csv", "system-b": "b.jsonl"}.items():
+    wait_for(page, "#files button").click()
+    for name, file in {"compare-reference": "refs.txt", "system-a": "big.csv", "system-b": "small.jsonl"}.items():
         upload(page, name, tmp_path / file)
-        wait_for(page, f"#{name}-file", Path(file).stem)
+        wait_for(page, f"#{name}", file)
     wait_for(page, "#compare").click()
     wait_for(page, "#verdict .verdict", "too few to test")
+    systems = [cell.text for cell in page.find_elements("css selector", "#verdict tbody th")]
+    assert systems == ["big", "small"]
+    assert [cell.text for cell in page.find_elements("css selector", "#segments th")][2:4] == ["big", "small"]
+    captions = [caption.text for caption in page.find_elements("css selector", "#plots figcaption")]
+    assert all("big" in caption and "small" in caption for caption in captions) and len(captions) == 2
     described = [
         plot.get_attribute("aria-label") for plot in page.find_elements("css selector", "#plots svg[role=img]")
     ]
@@ -215,15 +333,15 @@ def test_upload_compare_sort_and_download(page, scorer, tmp_path):
         values = numbers(page, column)
         assert values == sorted(values, reverse=order == "descending")
     downloads = page.folder / "downloads"
-    for kind in ("csv", "json"):
-        wait_for(page, f"#download-{kind}").click()
+    for suffix in ("csv", "json"):
+        wait_for(page, f"#download-{suffix}").click()
     table = downloaded(downloads, "bleurt-comparison.csv").read_bytes()
     assert table.startswith(b"\xef\xbb\xbf")
     rows = list(csv.DictReader(io.StringIO(table.decode("utf-8-sig"), newline="")))
-    assert {row["A"] for row in rows} == set(SYSTEMS["good"])
+    assert {row["big"] for row in rows} == set(SYSTEMS["good"])
     assert {row["signature"] for row in rows} == {scorer.signature}
     for row in rows:
-        assert float(row["A - B"]) == pytest.approx(float(row["score of A"]) - float(row["score of B"]))
+        assert float(row["big - small"]) == pytest.approx(float(row["score of big"]) - float(row["score of small"]))
     written = json.loads(downloaded(downloads, "bleurt-comparison.json").read_text())
     assert [segment["number"] for segment in written["segments"]] == [int(row["segment"]) for row in rows]
 
@@ -241,7 +359,15 @@ def downloaded(folder: Path, name: str) -> Path:
     raise AssertionError(f"no {name} in {os.listdir(folder) if folder.is_dir() else 'no folder'}")
 
 
-def test_twenty_rows_a_page(page):
+def test_the_example_of_two_systems_is_compared_at_once(page):
+    open_tab(page, "Compare two systems")
+    wait_for(page, "#fill-example").click()
+    wait_for(page, "#verdict .verdict")
+    time.sleep(0.5)
+    assert not page.find_elements("css selector", "#verdict .stale")
+
+
+def test_twenty_rows_per_page(page):
     open_tab(page, "Compare two systems")
     for name, word in {"compare-reference": "cat", "system-a": "cat", "system-b": "dog"}.items():
         paste(page, name, "\n".join(f"the {word} {i}" for i in range(25)))
@@ -257,38 +383,37 @@ def test_an_accessibility_checker_finds_nothing_serious(page):
     axe = axe_source()
     if axe is None:
         pytest.skip("needs axe-core: npm install axe-core, and its axe.min.js in AXE_CORE")
-    found = []
+    problems = []
     for theme in ("light", "dark"):
         page.get(f"{page.current_url.split('?')[0]}?__theme={theme}")
         wait_for(page, "#reference textarea")
-        fill(page, "reference", "the old cat sat")
-        fill(page, "candidate", "the dog sat down")
-        wait_for(page, "#score").click()
-        wait_for(page, "#pair-result .tile.main b")
-        found += violations(page, axe, f"pair, {theme}")
+        wait_for(page, "#add-reference").click()
+        wait_for(page, "#reference-2 textarea")
+        problems += violations(page, axe, f"pair, {theme}")
         wait_for(page, "#candidate textarea").send_keys("!")
         wait_for(page, "#pair-result .stale")
-        found += violations(page, axe, f"old result, {theme}")
+        problems += violations(page, axe, f"old result, {theme}")
         open_tab(page, "Compare two systems")
         wait_for(page, "#compare").click()
         wait_for(page, "#verdict .error")
-        found += violations(page, axe, f"error, {theme}")
+        problems += violations(page, axe, f"error, {theme}")
+        wait_for(page, "#files button").click()
         wait_for(page, "#fill-example").click()
-        time.sleep(1)
-        wait_for(page, "#compare").click()
         wait_for(page, "#verdict .verdict")
         time.sleep(1)
-        found += violations(page, axe, f"comparison, {theme}")
+        problems += violations(page, axe, f"comparison, {theme}")
         open_tab(page, "About")
-        found += violations(page, axe, f"about, {theme}")
-    assert found == []
+        wait_for(page, "#card-accordion button").click()
+        wait_for(page, "#card")
+        problems += violations(page, axe, f"about, {theme}")
+    assert problems == []
 
 
 def axe_source() -> str | None:
     """Return axe-core (https://github.com/dequelabs/axe-core) from the file that AXE_CORE names, or from Selenium's package."""
-    named = os.environ.get("AXE_CORE")
-    if named and Path(named).is_file():
-        return Path(named).read_text(encoding="utf-8")
+    path = os.environ.get("AXE_CORE")
+    if path and Path(path).is_file():
+        return Path(path).read_text(encoding="utf-8")
     package = importlib.util.find_spec("axe_selenium_python")
     file = Path(package.origin).parent / "node_modules/axe-core/axe.min.js" if package and package.origin else None
     return file.read_text(encoding="utf-8") if file and file.is_file() else None
@@ -307,12 +432,38 @@ def violations(driver, axe: str, where: str) -> list[str]:
 
 
 def test_a_bad_file_is_reported(page, tmp_path):
-    (tmp_path / "<b>bad.csv").write_text("wrong\nx\n")
+    (tmp_path / "<b>bad.csv").write_text("wrong <i>\nx\n")
     open_tab(page, "Compare two systems")
+    wait_for(page, "#files button").click()
     upload(page, "system-a", tmp_path / "<b>bad.csv")
     message = wait_for(page, "#verdict .error", "expected a header").text
-    assert "'candidate' or 'text', found 'wrong'" in message
+    assert "'candidate' or 'text', found 'wrong <i>'" in message
     assert "/" not in message.split("line 1")[0]
+    status = page.find_element("css selector", "#compare-status [role=status]")
+    assert message in status.get_attribute("textContent")  # escaped here, too
+
+
+def test_the_places_for_files_are_folded(page):
+    try:
+        resize(page, 390, 900)
+        open_tab(page, "Compare two systems")
+        wait_for(page, "#compare")
+        assert not is_visible(page, ".segments-file")
+        wait_for(page, "#files button").click()
+        wait_for(page, ".segments-file")
+    finally:
+        resize(page, 1280, 900)
+
+
+def test_about_is_one_screen_with_links(page):
+    open_tab(page, "About")
+    wait_for(page, "#signature textarea")
+    assert page.execute_script("return document.documentElement.scrollHeight") <= 900
+    assert not is_visible(page, "#card")
+    links = [
+        link.get_attribute("href") for link in page.find_elements("css selector", ".card a") if link.is_displayed()
+    ]
+    assert "https://aclanthology.org/2020.acl-main.704" in links and any(link.endswith("view=api") for link in links)
 
 
 def test_nothing_is_wider_than_a_phone(page):

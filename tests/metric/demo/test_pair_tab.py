@@ -11,7 +11,7 @@ from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.compare.attribution import attribute
 from bleurt_repro.metric.demo.pair_tab import EXAMPLES, pair_html, scale_html, score_pair, spoken
 from bleurt_repro.metric.demo.shared_scorer import SCALE_CANDIDATES, SCALE_REFERENCE, SharedScorer
-from bleurt_repro.metric.scorer import DEFAULT_CHECKPOINT
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT
 
 
 @pytest.fixture(scope="module")
@@ -20,29 +20,71 @@ def shared(tiny_scorer):
 
 
 def test_the_figures_are_those_of_their_sources(shared):
-    pair = score_pair(shared, "the cat sat on the mat\n\na cat", "the cat sat.")
+    pair = score_pair(shared, ["the cat sat on the mat", " ", "a cat\n"], "the cat sat.")
     references = ["the cat sat on the mat", "a cat"]
+    assert pair.references == references
     assert pair.score == pytest.approx(
         shared.scorer.score(references=[references], candidates=["the cat sat."])[0], abs=1e-6
     )
-    assert pair.sentbleu == pytest.approx(sentence_bleu("the cat sat.", references).score)
+    bleu = sentence_bleu("the cat sat.", references)
+    assert (pair.sentbleu, pair.brevity_penalty) == (pytest.approx(bleu.score), bleu.bp)
+    assert pair.precisions == bleu.precisions
     assert pair.chrf == pytest.approx(sentence_chrf("the cat sat.", references).score)
     assert pair.effects == attribute(shared, references, "the cat sat.") != []
     assert (pair.truncated, pair.signature) == (False, shared.scorer.signature)
 
 
+def test_the_parts_of_bleu_stand_below_its_number(shared):
+    pair = score_pair(shared, ["the old cat sat on the mat"], "the cat sat on it")
+    bleu = sentence_bleu(pair.candidate, pair.references)
+    grams = " / ".join(f"{precision:.1f}" for precision in bleu.precisions)
+    assert bleu.bp < 1
+    assert (
+        f"<b>{bleu.score:.1f}</b><span>sentence BLEU, 0 to 100</span>"
+        f"<small>1- to 4-gram precision<br>{grams}<br>brevity penalty {bleu.bp:.2f}</small>"
+    ) in pair_html(pair, shared)
+
+
+def test_a_metric_has_one_name_on_the_page(shared):
+    html = pair_html(score_pair(shared, ["a cat"], "the cat"), shared)
+    assert "sentence BLEU: nrefs:1|" in html and "sentBLEU" not in html
+
+
+def test_two_paragraphs_are_one_reference(shared):
+    text = "the cat sat.\n\nthe dog sat."
+    pair = score_pair(shared, [text], text)
+    [expected] = shared.scorer.score(references=[text], candidates=[text])
+    assert pair.references == [text]
+    assert pair.score == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_number_below_a_difference_is_what_its_text_says(shared):
+    """The reference with the difference in it, scored against the references, minus the reference itself."""
+    references = ["the cat sat on the mat", "it rains"]
+    pair = score_pair(shared, references, "the dog sat on the mat")
+    [effect] = pair.effects
+    changed, same = shared.scorer.score(
+        references=[references] * 2, candidates=["the dog sat on the mat", "the cat sat on the mat"]
+    )
+    assert effect.effect == pytest.approx(changed - same, abs=1e-5)
+    text = "Numbers: change in score if this difference alone were put into the reference that shares most words"
+    assert text in pair_html(pair, shared)
+    single = pair_html(score_pair(shared, references[:1], "the dog sat on the mat"), shared)
+    assert "change in score if this difference alone were put into the reference. " in single
+
+
 def test_a_percentile_is_shown_where_there_is_a_calibration(shared, monkeypatch):
-    pair = score_pair(shared, "a cat", "the cat")
+    pair = score_pair(shared, ["a cat"], "the cat")
     assert pair.percentile is None and "percentile" not in pair_html(pair, shared)
     calibration = Calibration((pair.score - 1, pair.score + 1), (20.0, 60.0), {})
     monkeypatch.setattr(shared.scorer, "calibration", calibration)
-    pair = score_pair(shared, "a cat", "the cat")
+    pair = score_pair(shared, ["a cat"], "the cat")
     assert pair.percentile == pytest.approx(40, abs=1e-3)
     assert "<b>40</b><span>percentile of human ratings</span>" in pair_html(pair, shared)
 
 
 def test_a_long_pair_is_reported_as_cut(shared):
-    pair = score_pair(shared, "the cat " * 60, "the cat")
+    pair = score_pair(shared, ["the cat " * 60], "the cat")
     assert pair.truncated
     assert "1 of 1 pairs were longer than the 64 tokens" in pair_html(pair, shared)
     assert "longer" in spoken(pair)
@@ -50,16 +92,19 @@ def test_a_long_pair_is_reported_as_cut(shared):
 
 def test_text_that_the_checkpoint_does_not_read_is_reported():
     shared = SharedScorer(DEFAULT_CHECKPOINT, "cpu")
-    pair = score_pair(shared, "רכבת מאחרת", "חתול ישן")
+    pair = score_pair(shared, ["רכבת מאחרת"], "חתול ישן")
     assert "this checkpoint reads English" in pair_html(pair, shared)
-    assert "warned" not in pair_html(score_pair(shared, "A cat sleeps.", "A cat is asleep."), shared)
+    assert pair.percentile is None and "percentile" not in pair_html(pair, shared) + spoken(pair)
+    assert score_pair(shared, ["A cat sleeps.", "רכבת מאחרת"], "A cat is asleep.").percentile is None
+    assert score_pair(shared, ["A cat sleeps."], "A cat is asleep.").percentile is not None
+    assert "warned" not in pair_html(score_pair(shared, ["A cat sleeps."], "A cat is asleep."), shared)
     references = ["רכבת מאחרת"] * 150
     [warning] = shared.compute(references=references, candidates=references).warnings
     assert warning.startswith("150 of 150 pairs")
 
 
 def test_the_page_shows_the_pair_and_escapes_it(shared):
-    pair = score_pair(shared, "a cat", "<script>alert(1)</script> cat")
+    pair = score_pair(shared, ["a cat"], "<script>alert(1)</script> cat")
     html = pair_html(pair, shared)
     assert "<script" not in html and "&lt;" in html
     assert f"{pair.score:.2f}".replace("-", "\u2212") in html and f"{pair.chrf:.1f}" in html
@@ -70,12 +115,12 @@ def test_what_a_score_means_is_shown_by_examples_that_the_checkpoint_scored(shar
     assert [point.name for point in shared.scale] != [] and len(shared.scale) == 5
     scores = [point.score for point in shared.scale]
     assert scores == sorted(scores, reverse=True)
-    own = shared.scorer.score(references=[SCALE_REFERENCE] * 5, candidates=[p.candidate for p in shared.scale])
-    assert scores == pytest.approx(own, abs=1e-6)
+    expected = shared.scorer.score(references=[SCALE_REFERENCE] * 5, candidates=[p.candidate for p in shared.scale])
+    assert scores == pytest.approx(expected, abs=1e-6)
     between = (scores[1] + scores[2]) / 2
     rows = re.findall(r'<tr class="(\w*)"><td class="number">(.*?)</td>', scale_html(shared.scale, between))
-    assert [kind for kind, _ in rows] == ["", "", "own", "", "", ""]
-    assert [shown.replace("\u2212", "-") for _, shown in rows][2] == f"{between:.2f}"
+    assert [row_class for row_class, _ in rows] == ["", "", "own", "", "", ""]
+    assert rows[2][1].replace("\u2212", "-") == f"{between:.2f}"
 
 
 def test_the_embedded_checkpoint_orders_its_scale_as_people_would():
@@ -83,27 +128,27 @@ def test_the_embedded_checkpoint_orders_its_scale_as_people_would():
     assert [point.name for point in shared.scale] == list(SCALE_CANDIDATES)
 
 
-def test_the_paraphrase_is_the_first_example_beside_its_antonym():
+def test_the_examples_show_what_bleu_does_not():
     shared = SharedScorer(DEFAULT_CHECKPOINT, "cpu")
-    paraphrase, antonym = (score_pair(shared, *example) for example in EXAMPLES[:2])
-    assert EXAMPLES[0][0] == EXAMPLES[1][0]
-    assert paraphrase.score > antonym.score and paraphrase.sentbleu < antonym.sentbleu
+    opposite, paraphrase = (score_pair(shared, *EXAMPLES[label]) for label in ("Opposite meaning", "Same meaning"))
+    assert opposite.references == paraphrase.references
+    assert paraphrase.score > opposite.score and paraphrase.sentbleu < opposite.sentbleu
 
 
 @pytest.mark.parametrize(
-    ("reference", "candidate", "message"),
+    ("references", "candidate", "message"),
     [
-        ("", "a cat", "give a reference and a candidate"),
-        ("a cat", " \n", "give a reference and a candidate"),
-        ("r\n" * 9, "a cat", "at most 8 references"),
+        (["", " "], "a cat", "give a reference and a candidate"),
+        (["a cat"], " \n", "give a reference and a candidate"),
+        (["r"] * 9, "a cat", "at most 8 references"),
     ],
 )
-def test_what_cannot_be_scored(shared, reference, candidate, message):
+def test_what_cannot_be_scored(shared, references, candidate, message):
     with pytest.raises(ValueError, match=message):
-        score_pair(shared, reference, candidate)
+        score_pair(shared, references, candidate)
 
 
 def test_a_checkpoint_that_reads_sources(tiny_source_scorer):
     shared = SharedScorer(str(tiny_source_scorer), "cpu")
-    one, other = (score_pair(shared, "a cat", "the cat", source) for source in ("un chat", "il pleut"))
-    assert one.score != pytest.approx(other.score)
+    pairs = [score_pair(shared, ["a cat"], "the cat", source) for source in ("un chat", "il pleut")]
+    assert pairs[0].score != pytest.approx(pairs[1].score)

@@ -16,12 +16,15 @@ def shared(tiny_scorer):
 
 
 def test_scores_in_turns_are_those_of_one_call(shared):
-    references = [f"the cat {i}" for i in range(2 * TURN + 5)]
-    candidates = [f"the dog {i} " * (i % 30 + 1) for i in range(2 * TURN + 5)]
-    done: list[int] = []
-    result = shared.compute(references=references, candidates=candidates, report=done.append)
+    total = 2 * TURN + 5
+    references = [f"the cat {i}" for i in range(total)]
+    candidates = [f"the dog {i} " * (i % 30 + 1) for i in range(total)]
+    reports: list[tuple[int, int]] = []
+    result = shared.compute(
+        references=references, candidates=candidates, report=lambda *counts: reports.append(counts)
+    )
     expected = shared.scorer.compute(references=references, candidates=candidates)
-    assert done == [TURN, TURN, 5]
+    assert reports == [(TURN, total), (2 * TURN, total), (total, total)]
     assert result.scores == pytest.approx(expected.scores, abs=1e-5)
     assert result.mean_score == pytest.approx(expected.mean_score, abs=1e-5)
     assert (result.truncated, result.signature) == (expected.truncated, expected.signature)
@@ -45,6 +48,6 @@ def test_many_visitors_take_turns_in_one_thread(shared, monkeypatch):
     assert len(threads) == 1
 
 
-def test_an_error_reaches_the_one_who_asked(shared):
+def test_an_error_reaches_the_visitor_whose_it_is(shared):
     with pytest.raises(ValueError, match="equally long"):
         shared.compute(references=["a"], candidates=["a", "b"])
