@@ -1,23 +1,18 @@
-"""What must hold before anything is published: weights open, the card has its metadata, and no file holds a pickle, a secret
-or a path of this machine. Nothing is asked of the Hub.
+"""Checks before anything is published: weights open, the card has its metadata, and no file holds a pickle, a secret or a
+path of this machine. They need no connection to the Hub, which checks the remaining metadata itself.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from bleurt_repro.hub_cards.contents import CARD, File
 
-# https://huggingface.co/docs/hub/spaces-config-reference
-COLOURS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
-SHORT_DESCRIPTION = 60
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz", ".msgpack", ".h5")
 # The first bytes of a pickle of protocol 2 to 5: https://docs.python.org/3/library/pickle.html
 PICKLE_STARTS = tuple(b"\x80" + bytes([protocol]) for protocol in (2, 3, 4, 5))
@@ -28,54 +23,50 @@ SECRETS = {
     "an access key": rb"\bAKIA[0-9A-Z]{16}\b",
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
 }
-# Tokens of the Hub in text that somebody else wrote: shorter ones too, and those of short life.
+# Tokens of the Hub in text of others: also short ones and temporary ones.
 HUB_TOKEN = re.compile(r"\b(?:hf|api_org)_(?:jwt_[\w.-]+|[A-Za-z0-9]{10,}[\w.-]*)")
-# A path of two levels or more under a folder where people and machines keep their files.
+# A path of two or more levels below a folder that usually holds the files of a person or a machine.
 ROOTS = "home|Users|root|mnt|media|tmp|var|opt|srv|scratch|workspace|work|data|content|kaggle|gpfs|lustre|nfs|private"
 MACHINE_PATH = re.compile(rf"(?<![\w.:/~<>*%$-])/(?:{ROOTS})/[\w.-]+|\b[A-Za-z]:\\\\?(?:Users|Windows)\\".encode())
 TEXTS = (".json", ".md", ".txt", ".py", ".yaml", ".yml", ".toml", ".cfg", ".css")
-# Read for secrets, not for paths: their words are those of the data.
+# Checked for secrets and not for paths, since their entries come from data.
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt")
 DATA = (".jsonl", ".csv", ".tsv")
 
 
 def check_files(files: Sequence[File], left_out: Sequence[str] = ()) -> list[str]:
-    """Look for what should not be published.
+    """Check files for what should not be published.
 
     Args:
-        files: to be published.
-        left_out: names of what is beside them; a pickle among them is a fault as well, since its author expects it to be
-            published.
+        files: files to publish.
+        left_out: names of the files beside them. A pickle among them is an error as well, since its author would expect it to
+            be published.
 
     Returns:
-        what is wrong, a sentence each; none if nothing is.
+        One sentence per problem.
     """
-    problems = [f"{name} is a pickle by its name, and only safetensors are published: move it away" for name in left_out if name.endswith(PICKLES)]  # fmt: skip
+    problems = [
+        f"{name} is a pickle by its name, and only safetensors are published: move it away"
+        for name in left_out
+        if name.endswith(PICKLES)
+    ]
     for file in files:
-        for check in (
-            _check_link,
-            _check_pickle,
-            _check_weights,
-            _check_json,
-            _check_wheel,
-            _check_secrets,
-            _check_paths,
-        ):
+        for check in (_check_link, _check_pickle, _check_weights, _check_json, _check_secrets, _check_paths):
             problems += check(file)
     return problems
 
 
 def check_model(files: Sequence[File]) -> list[str]:
-    """Look for missing parts that a checkpoint needs."""
-    names = {file.path: file for file in files}
+    """Check that a checkpoint has a configuration, weights and a tokenizer; return one sentence per problem."""
+    by_path = {file.path: file for file in files}
     problems = []
-    if "config.json" not in names:
+    if "config.json" not in by_path:
         problems.append("there is no config.json")
-    elif "model_type" not in _json_object(names["config.json"]):
+    elif "model_type" not in _json_object(by_path["config.json"]):
         problems.append("config.json names no model_type")
-    if not any(name.endswith(".safetensors") for name in names):
+    if not any(path.endswith(".safetensors") for path in by_path):
         problems.append("there are no weights in safetensors")
-    if not any(name.startswith(("tokenizer", "vocab")) or name.endswith(".model") for name in names):
+    if not any(path.startswith(("tokenizer", "vocab")) or path.endswith(".model") for path in by_path):
         problems.append("there is no tokenizer")
     return problems
 
@@ -89,9 +80,9 @@ def _json_object(file: File) -> dict[str, object]:
 
 
 def _check_link(file: File) -> Iterator[str]:
-    """A link in a folder from elsewhere may lead to any file of this machine."""
+    # A link in a folder that somebody else made may lead to any file of this machine.
     if isinstance(file.content, Path) and file.content.is_symlink():
-        yield f"{file.path} is a link, and its target may not be meant for others: put the file itself there"
+        yield f"{file.path} is a link, and its target may be private: replace it by the file itself"
 
 
 def _check_pickle(file: File) -> Iterator[str]:
@@ -107,10 +98,10 @@ def _check_weights(file: File) -> Iterator[str]:
     try:
         with safe_open(file.content, "pt") as weights:
             for name in weights.keys():  # noqa: SIM118 - no mapping
-                tensor = weights.get_tensor(name).float()  # torch has no isfinite of float8
+                tensor = weights.get_tensor(name).float()  # torch has no isfinite for float8
                 if not tensor.isfinite().all():
                     yield f"{file.path} has NaN or infinite values in {name}"
-    except Exception as error:  # whatever a damaged file makes the reader raise
+    except Exception as error:  # a damaged file makes the reader raise many types
         yield f"{file.path} cannot be opened ({str(error).splitlines()[0]})"
 
 
@@ -119,34 +110,22 @@ def _check_json(file: File) -> Iterator[str]:
         try:
             json.loads(file.read())
         except ValueError as error:
-            yield f"{file.path} is no JSON ({error})"
-
-
-def _check_wheel(file: File) -> Iterator[str]:
-    if not file.path.endswith(".whl"):
-        return
-    try:
-        with zipfile.ZipFile(io.BytesIO(file.read())) as archive:
-            for name in archive.namelist():
-                if name.endswith(PICKLES):
-                    yield f"{file.path} holds {name}, a pickle"
-    except zipfile.BadZipFile:
-        yield f"{file.path} is no wheel"
+            yield f"{file.path} is not JSON ({error})"
 
 
 def _check_secrets(file: File) -> Iterator[str]:
     if not file.path.endswith(TEXTS + DATA) and "." in Path(file.path).name:
         return
-    patterns = {kind: re.compile(pattern) for kind, pattern in SECRETS.items()}
-    if token := _own_token():
+    patterns = {secret: re.compile(pattern) for secret, pattern in SECRETS.items()}
+    if token := _user_token():
         patterns = {"your own token": re.compile(re.escape(token)), **patterns}
-    for kind, pattern in patterns.items():
-        yield from _found(file, pattern.search, f"holds {kind}")
+    for secret, pattern in patterns.items():
+        yield from _find_line(file, pattern, f"holds {secret}")
 
 
 def mask_secrets(text: str) -> str:
-    """Replace tokens and keys in text from elsewhere, such as an answer of the Hub, and what would move a terminal's cursor."""
-    if token := _own_token():
+    """Return a text of others, such as an answer of the Hub, without tokens, keys and control characters."""
+    if token := _user_token():
         text = text.replace(token.decode(), "***")
     text = HUB_TOKEN.sub("***", text)
     for pattern in SECRETS.values():
@@ -154,7 +133,7 @@ def mask_secrets(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
 
 
-def _own_token() -> bytes | None:
+def _user_token() -> bytes | None:
     from huggingface_hub import get_token
 
     token = get_token()
@@ -164,49 +143,47 @@ def _own_token() -> bytes | None:
 def _check_paths(file: File) -> Iterator[str]:
     if not file.path.endswith(TEXTS) or file.path in VOCABULARIES:
         return
-    own = [re.escape(str(path).encode()) for path in (Path.home(), Path.cwd()) if len(path.parts) > 2]
-    pattern = re.compile(b"|".join([MACHINE_PATH.pattern, *own]))
-    yield from _found(file, pattern.search, "names a path of this machine", show=True)
+    user_folders = [re.escape(str(path).encode()) for path in (Path.home(), Path.cwd()) if len(path.parts) > 2]
+    pattern = re.compile(b"|".join([MACHINE_PATH.pattern, *user_folders]))
+    yield from _find_line(file, pattern, "names a path of this machine", show=True)
     if file.path.endswith(".json"):
         absolute = re.compile(rb'"/[\w.-]+/[\w./-]+"')
-        yield from _found(file, absolute.search, "names an absolute path", show=True)
+        yield from _find_line(file, absolute, "names an absolute path", show=True)
 
 
-def _found(
-    file: File, search: Callable[[bytes], re.Match[bytes] | None], what: str, show: bool = False
-) -> Iterator[str]:
-    """Name the first line where something is found; a secret itself is not repeated."""
+def _find_line(file: File, pattern: re.Pattern[bytes], problem: str, show: bool = False) -> Iterator[str]:
+    """Report the first line that matches, with the match if `show` is set; a secret must not be repeated."""
     for number, line in enumerate(file.read().splitlines(), 1):
-        if match := search(line):
-            shown = f" ({match.group().decode(errors='replace')})" if show else ""
-            yield f"{file.path}, line {number} {what}{shown}"
+        if match := pattern.search(line):
+            excerpt = f" ({match.group().decode(errors='replace')})" if show else ""
+            yield f"{file.path}, line {number} {problem}{excerpt}"
             return
 
 
-def check_card(kind: str, files: Sequence[File]) -> list[str]:
-    """Look for faults in the card's metadata.
+def check_card(repo_type: str, files: Sequence[File]) -> list[str]:
+    """Check the metadata of the card.
 
     Args:
-        kind: "model", "dataset" or "space".
-        files: to be published, the card among them.
+        repo_type: "model", "dataset" or "space".
+        files: files to publish, including the card.
 
     Returns:
-        what is wrong, a sentence each.
+        One sentence per problem.
     """
     from huggingface_hub import DatasetCard, ModelCard, SpaceCard
 
     text = next((file.read().decode(errors="replace") for file in files if file.path == CARD), None)
     if text is None:
-        return [f"there is no card: `bleurt-repro card FOLDER` draws {CARD}"]
+        return [f"there is no card: `bleurt-repro card FOLDER` writes {CARD}"]
     if not text.startswith("---\n"):
         return [f"{CARD} has no metadata: it must begin with a block of YAML between lines of ---"]
-    card_class: Any = {"model": ModelCard, "dataset": DatasetCard, "space": SpaceCard}[kind]
+    card_class: Any = {"model": ModelCard, "dataset": DatasetCard, "space": SpaceCard}[repo_type]
     try:
         data = card_class(text, ignore_metadata_errors=False).data
-    except Exception as error:  # of YAML, or of what huggingface_hub makes of it
+    except Exception as error:  # of the YAML parser or of huggingface_hub
         return [f"the metadata of {CARD} cannot be read ({' '.join(str(error).split())})"]
     checks = {"model": _check_model, "dataset": _check_dataset, "space": _check_space}
-    return [f"{CARD}: {problem}" for problem in checks[kind](data, [file.path for file in files])]
+    return [f"{CARD}: {problem}" for problem in checks[repo_type](data, [file.path for file in files])]
 
 
 def _check_model(data: Any, names: Sequence[str]) -> Iterator[str]:
@@ -215,7 +192,7 @@ def _check_model(data: Any, names: Sequence[str]) -> Iterator[str]:
             yield f"the metadata have no {name}"
     for result in data.get("eval_results") or []:
         if not isinstance(result.metric_value, int | float):
-            yield f"the value of {result.metric_type} on {result.dataset_name} is no number: {result.metric_value!r}"
+            yield f"the value of {result.metric_type} on {result.dataset_name} must be a number, found {result.metric_value!r}"
 
 
 def _check_dataset(data: Any, names: Sequence[str]) -> Iterator[str]:
@@ -224,10 +201,10 @@ def _check_dataset(data: Any, names: Sequence[str]) -> Iterator[str]:
     for config in data.get("configs") or []:
         sources = config.get("data_files") or []
         for source in [sources] if isinstance(sources, str) else sources:
-            pattern = source if isinstance(source, str) else source.get("path", "")
-            for one in [pattern] if isinstance(pattern, str) else pattern:
-                if not any(fnmatch(name, one) for name in names):
-                    yield f"configuration {config.get('config_name')} names {one}, which does not exist"
+            paths = source if isinstance(source, str) else source.get("path", "")
+            for pattern in [paths] if isinstance(paths, str) else paths:
+                if not any(fnmatch(name, pattern) for name in names):
+                    yield f"configuration {config.get('config_name')} names {pattern}, which does not exist"
 
 
 def _check_space(data: Any, names: Sequence[str]) -> Iterator[str]:
@@ -237,8 +214,3 @@ def _check_space(data: Any, names: Sequence[str]) -> Iterator[str]:
         yield f"sdk must be one of {', '.join(SPACES_SDK_TYPES)}, found {data.get('sdk')!r}"
     if data.get("app_file") and data.app_file not in names:
         yield f"app_file {data.app_file} does not exist"
-    for name in ("colorFrom", "colorTo"):
-        if data.get(name) and data.get(name) not in COLOURS:
-            yield f"{name} must be one of {', '.join(COLOURS)}, found {data.get(name)!r}"
-    if len(data.get("short_description") or "") > SHORT_DESCRIPTION:
-        yield f"short_description has more than {SHORT_DESCRIPTION} characters"

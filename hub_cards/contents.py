@@ -1,4 +1,4 @@
-"""What is published, and where: a fixed set of kinds of files, and nothing that merely lies beside them."""
+"""What is published and where: a fixed set of file patterns for each type of repository."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-KINDS = ("model", "dataset", "space")
+REPO_TYPES = ("model", "dataset", "space")
 MAIN = "main"
 CARD = "README.md"
 LICENCES = ("LICENSE*", "LICENCE*")
-# Patterns of paths in the folder, by kind of repository. The records of a training run stay, its result is published.
+# Patterns of paths in the folder by type of repository. A training run's checkpoints stay, its result is published.
 PUBLISHED = {
     "model": (CARD, "*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "curves.png", *LICENCES),
     "dataset": (CARD, "*.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "data/*.parquet", *LICENCES),
     "space": (CARD, "*.py", "*.txt", "*.css", "*.whl", *LICENCES),
 }
-# Rows that synthetic pairs were not made of, and the settings that a run began with: of no use elsewhere.
+# Texts that gave no synthetic pairs, and the settings that a training run began with: of no use to others.
 NOT_PUBLISHED = ("skipped.jsonl", "run.json")
-# Files of an earlier version that a loader would read together with this one: deleted when the folder lacks them.
+# A loader would read such files of an earlier version together with the new ones: deleted if the folder lacks them.
 REPLACED = ("*.safetensors", "*.safetensors.index.json", "*.jsonl", "*.parquet", "*.csv", "*.tsv", "*.whl")
 
 
@@ -27,14 +27,14 @@ class Target:
     """Where something is published.
 
     Attributes:
-        kind: "model", "dataset" or "space".
+        repo_type: "model", "dataset" or "space".
         repo_id: "org/name".
-        private: whether the repository is a private one.
-        revision: the branch; created if it does not exist.
-        create_pr: propose the commit in a pull request to main.
+        private: whether the repository is private.
+        revision: branch; created if it does not exist.
+        create_pr: whether to open a pull request to main instead of committing.
     """
 
-    kind: str
+    repo_type: str
     repo_id: str
     private: bool = False
     revision: str | None = None
@@ -44,8 +44,8 @@ class Target:
         from huggingface_hub.errors import HFValidationError
         from huggingface_hub.utils import validate_repo_id
 
-        if self.kind not in KINDS:
-            raise ValueError(f"what is published is one of {', '.join(KINDS)}, found {self.kind!r}")
+        if self.repo_type not in REPO_TYPES:
+            raise ValueError(f"the repository type must be one of {', '.join(REPO_TYPES)}, found {self.repo_type!r}")
         try:
             validate_repo_id(self.repo_id)
         except HFValidationError as error:
@@ -53,12 +53,12 @@ class Target:
         if "/" not in self.repo_id:
             raise ValueError(f"--repo-id must be ORG/NAME, found {self.repo_id!r}")
         if self.create_pr and self.revision not in (None, MAIN):
-            raise ValueError(f"--create-pr proposes a change of main: leave --revision {self.revision} out")
+            raise ValueError(f"--create-pr opens a pull request to main: leave out --revision {self.revision}")
 
     @property
-    def place(self) -> str:
-        """Kind, name and branch, as messages name them."""
-        return f"{self.kind} {self.repo_id}" + (f"@{self.revision}" if self.revision else "")
+    def description(self) -> str:
+        """Type, id and branch of the repository, for messages."""
+        return f"{self.repo_type} {self.repo_id}" + (f"@{self.revision}" if self.revision else "")
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class File:
     """A file to publish.
 
     Attributes:
-        path: in the repository.
-        content: the file on disk, or its bytes where they differ from what is on disk.
+        path: path in the repository.
+        content: path of the file on disk, or its bytes if they differ from what is on disk.
     """
 
     path: str
@@ -75,11 +75,11 @@ class File:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Size in bytes."""
         return len(self.content) if isinstance(self.content, bytes) else self.content.stat().st_size
 
     def start(self, count: int) -> bytes:
-        """Read the first bytes."""
+        """Read the first `count` bytes."""
         if isinstance(self.content, bytes):
             return self.content[:count]
         with self.content.open("rb") as file:
@@ -90,38 +90,53 @@ class File:
         return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
 
 
-def gather(kind: str, folder: Path) -> tuple[list[File], list[str]]:
-    """Sort a folder into what is published and what is left out.
+def read_card(folder: Path) -> str | None:
+    """Read the card of a folder; None if it has none.
+
+    Raises:
+        ValueError: if the card is not UTF-8.
+    """
+    path = folder / CARD
+    if not path.is_file():
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+
+
+def gather(repo_type: str, folder: Path) -> tuple[list[File], list[str]]:
+    """Return the files of a folder that are published, and the names of those that are not.
 
     Args:
-        kind: "model", "dataset" or "space".
-        folder: the folder.
+        repo_type: "model", "dataset" or "space".
+        folder: folder to publish.
 
     Returns:
-        the files to publish, by path; and the paths left out, those of a subfolder under its name alone.
+        Files to publish, sorted by path; and the paths left out, of which those in a subfolder are named by the subfolder.
 
     Raises:
         FileNotFoundError: if there is no such folder.
         ValueError: if it holds nothing to publish.
     """
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}: give the folder of the {kind} to publish")
-    names = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    files = [File(name, path) for name, path in names.items() if _is_published(kind, name)]
+        raise FileNotFoundError(f"there is no folder {folder}: give the folder of the {repo_type} to publish")
+    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = [File(name, path) for name, path in paths.items() if _is_published(repo_type, name)]
     if not any(file.path != CARD for file in files):
-        raise ValueError(f"{folder} holds nothing of a {kind}: expected {', '.join(PUBLISHED[kind])}")
+        raise ValueError(f"{folder} holds no files of a {repo_type}: expected {', '.join(PUBLISHED[repo_type])}")
     published = {file.path for file in files}
-    left_out = {_shown(name) for name in names if name not in published and "__pycache__" not in name}
+    left_out = {_top_level(name) for name in paths if name not in published and "__pycache__" not in name}
     return files, sorted(left_out)
 
 
-def _is_published(kind: str, name: str) -> bool:
-    hidden = any(part.startswith(".") for part in name.split("/"))
+def _is_published(repo_type: str, name: str) -> bool:
+    hidden = any(folder.startswith(".") for folder in name.split("/"))
     return not (hidden or name in NOT_PUBLISHED) and any(
-        fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in PUBLISHED[kind]
+        fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in PUBLISHED[repo_type]
     )
 
 
-def _shown(name: str) -> str:
+def _top_level(name: str) -> str:
     folder, slash, _ = name.partition("/")
     return folder + slash if slash else name

@@ -1,4 +1,4 @@
-"""Draw the card of a dataset: ratings that `bleurt-repro data` wrote, or synthetic pairs."""
+"""Draw the card of a dataset written by `bleurt-repro data`: ratings or synthetic pairs."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from bleurt_repro.hub_cards.cards import TEMPLATES, UNKNOWN, placeholder
-from bleurt_repro.hub_cards.contents import CARD
-from bleurt_repro.metric.files.writing import markdown_table
+from bleurt_repro.hub_cards.contents import CARD, read_card
+from bleurt_repro.metric.files.tables import markdown_table
 
-# What the columns of the ratings datasets mean; a column that is not here is shown by name and type alone.
-MEANINGS = {
-    "year": "of the evaluation",
+# Descriptions of the columns of ratings; other columns are shown with name and type only.
+DESCRIPTIONS = {
+    "year": "year of the evaluation",
     "lp": "language pair, source-target",
     "segment_id": "number of the source segment",
-    "system": "that made the candidate",
-    "source": "the text or data that the candidate was made from",
-    "reference": "text that a person wrote",
-    "candidate": "text that a system made",
-    "candidate_better": "the one that people preferred",
-    "candidate_worse": "the other one",
+    "system": "system that made the candidate",
+    "source": "text or data that the candidate was made from",
+    "reference": "text written by a person",
+    "candidate": "text made by a system",
+    "candidate_better": "text that people preferred",
+    "candidate_worse": "text that people did not prefer",
     "score": "rating, standardised",
-    "raw_score": "rating, before standardisation",
-    "n_annotations": "how many ratings the score is the mean of",
+    "raw_score": "rating before standardisation",
+    "n_annotations": "number of ratings that the score is the mean of",
 }
 STUB_LINE = re.compile(r"- \w+: [\d,]+ records")
 
 
 def is_stub(text: str) -> bool:
-    """Check whether a card is what the builders write: metadata and the number of records, and no more."""
+    """Return whether a card is the one that `bleurt-repro data` writes: metadata and numbers of records only."""
     body = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
     return all(STUB_LINE.fullmatch(line) for line in body.split("\n") if line)
 
@@ -45,18 +45,21 @@ def draw_dataset_card(
     data_terms: str | None = None,
     recipe: str | None = None,
 ) -> str:
-    """Draw the card of a folder of ratings, counted from its files.
+    """Draw the card of a folder of ratings; its numbers are counted from the files.
 
     Args:
-        folder: what `bleurt-repro data wmt`, `relative-ranks`, `webnlg` or `ratings` wrote.
-        repo_id: where it will be published.
-        title: what to call it; the folder's name by default.
-        license: by the Hub's name for it.
-        data_terms: on what terms the sources are published, a sentence.
-        recipe: the command that made it, or where to find it.
+        folder: folder written by `bleurt-repro data wmt`, `relative-ranks`, `webnlg` or `ratings`.
+        repo_id: repository where it will be published.
+        title: title; the folder's name by default.
+        license: licence by the Hub's name for it.
+        data_terms: sentence on the terms of use of the sources.
+        recipe: command that made the data, or where to find it.
+
+    Returns:
+        Markdown with metadata.
 
     Raises:
-        ValueError: if the folder has no card with the metadata of its files, as those commands write it.
+        ValueError: if the folder has no card that lists its files, as those commands write it.
     """
     from huggingface_hub import DatasetCard
 
@@ -65,11 +68,11 @@ def draw_dataset_card(
     from bleurt_repro.metric.loading.checksums import file_hash
 
     folder = Path(folder)
-    path = folder / CARD
-    data: Any = DatasetCard(path.read_text(encoding="utf-8")).data if path.is_file() else None
+    stub = read_card(folder)
+    data: Any = DatasetCard(stub).data if stub is not None else None
     if data is None or not data.get("configs"):
         raise ValueError(
-            f"{folder} has no {CARD} that names its files: write the data with `bleurt-repro data ...`, or a card by hand"
+            f"{folder} has no {CARD} that lists its files: write the data with `bleurt-repro data ...`, or a card by hand"
         )
     name = folder.resolve().name
     files = {source["split"]: source["path"] for source in data.configs[0]["data_files"]}
@@ -90,7 +93,7 @@ def draw_dataset_card(
         address=repo_id or placeholder(name),
         counts=markdown_table(["split", "records", "years", "language pairs"], rows),
         files={file: file_hash(folder / file).hex() for file in files.values()},
-        columns=markdown_table(["column", "type", "what it is"], _columns(data)),
+        columns=markdown_table(["column", "type", "description"], _columns(data)),
         recipe=recipe and (f"`{recipe}`" if recipe.startswith("bleurt-repro ") else recipe),
         license=license,
         data_terms=data_terms,
@@ -99,11 +102,11 @@ def draw_dataset_card(
 
 
 def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> str:
-    """Draw the card of a finished set of synthetic pairs: that of `bleurt-repro data synthetic`, and how to open it.
+    """Draw the card of synthetic pairs: the card of `bleurt-repro data synthetic`, with the code that loads them.
 
     Args:
-        folder: the finished set.
-        repo_id: where it will be published.
+        folder: folder with all pairs.
+        repo_id: repository where it will be published.
     """
     import json
 
@@ -115,11 +118,11 @@ def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> st
     text = card(info, json.loads((folder / "report.json").read_text(encoding="utf-8")))
     address = repo_id or placeholder(folder.resolve().name)
     code = f'from datasets import load_dataset\n\nload_dataset("{address}", split="train")'
-    return text.replace("## Columns", f"## Open it\n\n```python\n{code}\n```\n\n## Columns", 1)
+    return text.replace("## Columns", f"## Usage\n\n```python\n{code}\n```\n\n## Columns", 1)
 
 
 def shorten_paths(value: Any) -> Any:
-    """Replace every absolute path in a JSON value by its last name, so that no folder of this machine is published."""
+    """Return a JSON value with each absolute path replaced by its last part, so that no folder of this machine is published."""
     if isinstance(value, dict):
         return {key: shorten_paths(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -134,11 +137,11 @@ def shorten_paths(value: Any) -> Any:
 
 def _values(records: Iterable[dict[str, Any]], column: str) -> str:
     counts = Counter(str(record[column]) for record in records if record.get(column) is not None)
-    return ", ".join(f"{value} ({count:,})" for value, count in sorted(counts.items())) or "none named"
+    return ", ".join(f"{value} ({count:,})" for value, count in sorted(counts.items())) or "not stated"
 
 
 def _columns(data: Any) -> Iterable[list[str]]:
     info = data.get("dataset_info") or {}
     for feature in (info[0] if isinstance(info, list) else info).get("features", []):
-        kind = feature.get("dtype") or next((str(value) for key, value in feature.items() if key != "name"), "")
-        yield [f"`{feature['name']}`", str(kind), MEANINGS.get(feature["name"], "")]
+        dtype = feature.get("dtype") or next((str(value) for key, value in feature.items() if key != "name"), "")
+        yield [f"`{feature['name']}`", str(dtype), DESCRIPTIONS.get(feature["name"], "")]

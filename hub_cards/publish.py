@@ -1,8 +1,7 @@
 """Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat.
 
-A folder is published with the card that its new address asks for, and without the names of this machine. `draw_card`
-draws the same card into a folder, for a look at it beforehand. `train_with_card` is a run of training with its card at the
-end, and with its publication if --push-to-hub asks for that.
+A folder is published with a card that gives its address on the Hub, and without paths of this machine. `draw_card` draws the
+card alone. `train_with_card` trains, draws the card of the result, and publishes it if --push-to-hub is set.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bleurt_repro import __version__
-from bleurt_repro.hub_cards.cards import draw_model_card, fill_in, stages_of
+from bleurt_repro.hub_cards.cards import draw_model_card, fill_in, recorded_stages, require_source
 from bleurt_repro.hub_cards.checks import check_card, check_files, check_model, mask_secrets
-from bleurt_repro.hub_cards.contents import CARD, MAIN, REPLACED, File, Target, gather
+from bleurt_repro.hub_cards.contents import CARD, MAIN, REPLACED, File, Target, gather, read_card
 from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub, shorten_paths
 from bleurt_repro.hub_cards.space import draw_space_card, space_files, space_folder
 from bleurt_repro.metric.files.writing import write_text
-from bleurt_repro.training.results import RESULTS, Result
+from bleurt_repro.training.results import RESULTS
 
 if TYPE_CHECKING:
     from huggingface_hub import Discussion, HfApi
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 SPACE_SDK = "gradio"
-# Large files go up through hf_xet, which by itself retries for three to five minutes before it names a fault. One retry is
-# enough for a hiccup; what lasts longer is tried again by `with_retries`, with a warning each time.
+# Large files are uploaded by hf_xet, which retries for three to five minutes before it reports an error. Here it retries
+# once, and `with_retries` repeats the whole upload with a warning each time.
 XET_RETRIES = {"HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1", "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s"}
 
 
@@ -45,9 +44,9 @@ class Publication:
     """What was published.
 
     Attributes:
-        url: of the commit or the pull request; of the commit that holds everything already, if nothing had changed.
-        written: files that were new or different.
-        deleted: paths of weights or data that the folder no longer has.
+        url: address of the commit or pull request; if nothing had changed, of the latest commit.
+        written: files that were new or changed.
+        deleted: paths of weights and data that the folder no longer has.
     """
 
     url: str
@@ -55,10 +54,10 @@ class Publication:
     deleted: Sequence[str] = ()
 
     def describe(self) -> str:
-        """Sum it up for a terminal."""
+        """Return a summary for the terminal."""
         if not self.written and not self.deleted:
             return f"nothing has changed: no new commit\n{self.url}"
-        lines = [f"wrote {file.path} ({shown_size(file.size)})" for file in self.written]
+        lines = [f"wrote {file.path} ({format_size(file.size)})" for file in self.written]
         lines += [f"deleted {path}, which the folder no longer has" for path in self.deleted]
         return "\n".join([*lines, self.url])
 
@@ -71,67 +70,64 @@ def publish_folder(
     requirement: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Check a folder and put it on the Hub.
+    """Check a folder and publish it on the Hub.
 
     Args:
-        target: where to.
-        folder: a checkpoint, a dataset or a Space; without one, the Space that comes with the package.
-        dry_run: only check it and report what would be done; nothing is asked of the Hub.
-        requirement: of a Space, what to install the package by; by default a wheel in the Space itself.
-        source: of a checkpoint, the address that readers of its card install the package from; see
-            `metric.install.package_source`.
+        target: where to publish it.
+        folder: a checkpoint, a dataset or a Space; by default the Space in the package.
+        dry_run: whether to check the folder and report what would be published, without asking the Hub anything.
+        requirement: line of a Space's requirements.txt that installs the package; by default a wheel in the Space itself.
+        source: address that readers of a checkpoint's card install the package from; see `metric.install.package_source`.
 
     Returns:
-        what was done, or would be, for a terminal.
+        A report for the terminal.
 
     Raises:
         ValueError: if the folder is not fit to publish, or the Hub refuses.
-        ConnectionError: if the Hub stays out of reach.
+        ConnectionError: if the Hub cannot be reached.
     """
-    if folder is None and target.kind != "space":
-        raise ValueError(f"name the folder of the {target.kind} to publish")
-    place = Path(folder) if folder is not None else space_folder()
-    if target.kind == "space":
-        own = space_files(target, place, requirement)
+    if folder is None and target.repo_type != "space":
+        raise ValueError(f"name the folder of the {target.repo_type} to publish")
+    path = Path(folder) if folder is not None else space_folder()
+    if target.repo_type == "space":
+        generated = space_files(target, path, requirement)
+    elif target.repo_type == "model":
+        generated = _model_card(target, path, source)
     else:
-        own = _model_card(target, place, source) if target.kind == "model" else _dataset_files(target, place)
-    files, left_out = prepare(target.kind, place, own)
+        generated = _dataset_files(target, path)
+    files, left_out = prepare(target.repo_type, path, generated)
     if dry_run:
         return describe_plan(target, files, left_out)
-    done = publish(target, files, f"Upload {place.resolve().name} with bleurt_repro {__version__}").describe()
-    return f"{done}\nleft out: {', '.join(left_out)}" if left_out else done
+    publication = publish(target, files, f"Upload {path.resolve().name} with bleurt_repro {__version__}")
+    report = publication.describe()
+    return f"{report}\nleft out: {', '.join(left_out)}" if left_out else report
 
 
 def _model_card(target: Target, folder: Path, source: str | None) -> list[File]:
-    """Draw the card if there is none, and put the new addresses into the one there is."""
-    path = folder / CARD
-    if path.is_file():
-        text = path.read_text(encoding="utf-8")
-    elif (folder / "config.json").is_file():
+    """Draw the card if there is none, and fill in the addresses."""
+    text = read_card(folder)
+    if text is None and (folder / "config.json").is_file():
         results = folder / RESULTS
-        text = draw_model_card(folder, training=[results] if results.is_file() else [])
-    else:
-        return []
-    return [File(CARD, fill_in(text, folder, target.repo_id, source).encode())]
+        text = draw_model_card(folder, training=[results] if results.is_file() else [], source=source)
+    return [] if text is None else [File(CARD, fill_in(text, folder, target.repo_id, source).encode())]
 
 
 def _dataset_files(target: Target, folder: Path) -> list[File]:
     from bleurt_repro.datasets_builders.synthetic.builder import is_finished
 
-    path = folder / CARD
     if is_finished(folder):
-        records = [File(file.name, _shorten(file)) for file in sorted(folder.glob("*.json"))]
+        records = [File(path.name, _shorten(path)) for path in sorted(folder.glob("*.json"))]
         return [*records, File(CARD, draw_synthetic_card(folder, repo_id=target.repo_id).encode())]
-    if not path.is_file():
+    text = read_card(folder)
+    if text is None:
         return []
-    text = path.read_text(encoding="utf-8")
     if is_stub(text):
         text = draw_dataset_card(folder, repo_id=target.repo_id)
     return [File(CARD, fill_in(text, folder, target.repo_id).encode())]
 
 
 def _shorten(path: Path) -> bytes:
-    """Read a record, with local folders by their last name: the hashes beside them identify the models."""
+    """Read a record with local folders shortened to their last part; the hashes beside them identify the models."""
     return (json.dumps(shorten_paths(json.loads(path.read_text(encoding="utf-8"))), indent=2) + "\n").encode()
 
 
@@ -139,70 +135,74 @@ def draw_card(folder: str | Path, **arguments: Any) -> str:
     """Draw the card of a checkpoint, a dataset or a Space.
 
     Args:
-        folder: the checkpoint, dataset or Space.
-        arguments: those of the card of its kind: of `draw_model_card`, `draw_dataset_card`, `draw_synthetic_card` or
-            `draw_space_card`.
+        folder: folder of the checkpoint, dataset or Space.
+        arguments: arguments of the function that draws its card: `draw_model_card`, `draw_dataset_card`,
+            `draw_synthetic_card` or `draw_space_card`.
+
+    Returns:
+        Markdown with metadata.
 
     Raises:
         FileNotFoundError: if there is no such folder.
-        ValueError: if the card of this kind has no use for an argument.
+        ValueError: if an argument does not apply to this type of card.
     """
     from bleurt_repro.datasets_builders.synthetic.builder import is_finished
 
-    place = Path(folder)
-    if not place.is_dir():
+    path = Path(folder)
+    if not path.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}: give a checkpoint, a dataset or a Space")
-    kind, draw = "a dataset", functools.partial(draw_dataset_card, place)
-    if (place / "config.json").is_file():
-        kind, draw = "a checkpoint", functools.partial(draw_model_card, place)
-    elif (place / "app.py").is_file():
-        kind, draw = "a Space", functools.partial(draw_space_card)
-    elif is_finished(place):
-        kind, draw = "synthetic pairs", functools.partial(draw_synthetic_card, place)
-    given = {name: value for name, value in arguments.items() if value}
-    if unknown := [name.replace("_", "-") for name in given if name not in inspect.signature(draw).parameters]:
-        raise ValueError(f"the card of {kind} takes no --{', --'.join(unknown)}")
-    return draw(**given)
+    if (path / "config.json").is_file():
+        content, draw = "a checkpoint", functools.partial(draw_model_card, path)
+    elif (path / "app.py").is_file():
+        content, draw = "a Space", functools.partial(draw_space_card)
+    elif is_finished(path):
+        content, draw = "synthetic pairs", functools.partial(draw_synthetic_card, path)
+    else:
+        content, draw = "a dataset", functools.partial(draw_dataset_card, path)
+    arguments = {name: value for name, value in arguments.items() if value}
+    if unknown := [name.replace("_", "-") for name in arguments if name not in inspect.signature(draw).parameters]:
+        raise ValueError(f"the card of {content} takes no --{', --'.join(unknown)}")
+    return draw(**arguments)
 
 
-def prepare(kind: str, folder: Path, files: Sequence[File] = ()) -> tuple[list[File], list[str]]:
-    """Choose what is published, and check that it is fit for it.
+def prepare(repo_type: str, folder: Path, generated: Sequence[File] = ()) -> tuple[list[File], list[str]]:
+    """Select the files to publish and check them.
 
     Args:
-        kind: "model", "dataset" or "space".
-        folder: the folder.
-        files: to replace the folder's files of the same path, or to be added to them.
+        repo_type: "model", "dataset" or "space".
+        folder: folder to publish.
+        generated: files that replace those of the folder with the same path, or are added to them.
 
     Returns:
-        the files, and the names of what is beside them and stays.
+        The files to publish, and the names of the files that are left out.
 
     Raises:
-        ValueError: naming everything that is wrong.
+        ValueError: if there are problems; the message lists them all.
     """
-    found, left_out = gather(kind, folder)
-    chosen = {file.path: file for file in [*found, *files]}
-    content = [chosen[path] for path in sorted(chosen)]
-    problems = check_files(content, left_out) + (check_model(content) if kind == "model" else [])
-    problems += check_card(kind, content)
+    gathered, left_out = gather(repo_type, folder)
+    by_path = {file.path: file for file in [*gathered, *generated]}
+    files = [by_path[path] for path in sorted(by_path)]
+    problems = check_files(files, left_out) + (check_model(files) if repo_type == "model" else [])
+    problems += check_card(repo_type, files)
     if problems:
         raise ValueError(f"{folder} is not fit to publish: {'; '.join(problems)}")
-    return content, left_out
+    return files, left_out
 
 
 def describe_plan(target: Target, files: Sequence[File], left_out: Sequence[str]) -> str:
-    """Describe what publishing would do; nothing is asked of the Hub."""
-    way = "propose in a pull request to" if target.create_pr else "commit to"
-    lines = [f"would {way} {target.place}{' (private)' if target.private else ''}:"]
-    lines += [f"  {file.path} ({shown_size(file.size)})" for file in files]
-    total = shown_size(sum(file.size for file in files))
-    lines.append(f"  {len(files)} files, {total}; what the Hub has already is not sent")
+    """Describe what publishing would do, without asking the Hub anything."""
+    action = "open a pull request to" if target.create_pr else "commit to"
+    lines = [f"would {action} {target.description}{' (private)' if target.private else ''}:"]
+    lines += [f"  {file.path} ({format_size(file.size)})" for file in files]
+    total = format_size(sum(file.size for file in files))
+    lines.append(f"  {len(files)} files, {total}; files that the Hub has already are not sent")
     if left_out:
         lines.append(f"left out: {', '.join(left_out)}")
     return "\n".join(lines)
 
 
-def shown_size(count: int) -> str:
-    """Write a number of bytes for people."""
+def format_size(count: int) -> str:
+    """Return a number of bytes in a readable unit."""
     value = float(count)
     for unit in ("B", "kB", "MB"):
         if value < 1000:
@@ -212,18 +212,18 @@ def shown_size(count: int) -> str:
 
 
 def publish(target: Target, files: Sequence[File], message: str) -> Publication:
-    """Put files on the Hub in one commit; without any change there is no commit.
+    """Commit files to the Hub in one commit, or in none if nothing has changed.
 
-    The commit is made as a whole or not at all, so that after any fault the same call may be repeated.
+    The commit is made as a whole or not at all, so that the call may be repeated after any error.
 
     Args:
-        target: where to.
-        files: as `prepare` returns them.
-        message: of the commit.
+        target: where to publish them.
+        files: files as `prepare` returns them.
+        message: message of the commit.
 
     Raises:
         ValueError: if nobody is logged in, or the Hub refuses.
-        ConnectionError: if the Hub stays out of reach or in trouble.
+        ConnectionError: if the Hub cannot be reached.
     """
     from huggingface_hub import HfApi
 
@@ -232,11 +232,11 @@ def publish(target: Target, files: Sequence[File], message: str) -> Publication:
 
 
 def check_login(target: Target) -> None:
-    """Check that somebody is logged in, before hours are spent on what is to be published.
+    """Check that the user is logged in, before hours are spent on training what is to be published.
 
     Raises:
-        ValueError: if nobody is, or the Hub refuses the token.
-        ConnectionError: if the Hub stays out of reach or in trouble.
+        ValueError: if nobody is logged in, or the Hub refuses the token.
+        ConnectionError: if the Hub cannot be reached.
     """
     from huggingface_hub import HfApi
 
@@ -244,7 +244,7 @@ def check_login(target: Target) -> None:
 
 
 def _ask_hub(target: Target, action: Callable[[], Answer]) -> Answer:
-    """Do something on the Hub, again if a fault may pass, and report a failure in one sentence without any secret."""
+    """Call the Hub, again after temporary errors, and raise other errors as one sentence without secrets."""
     from huggingface_hub import get_token
 
     from bleurt_repro.metric.loading.hub import PASSING, describe, is_lost_connection, status, with_retries
@@ -259,17 +259,17 @@ def _ask_hub(target: Target, action: Callable[[], Answer]) -> Answer:
         code = status(error)
         if code in PASSING or (code is None and is_lost_connection(error)):
             raise ConnectionError(
-                f"{target.place} was not published: {describe(error)}; the repository is unchanged, publish it again"
+                f"{target.description} was not published: {describe(error)}; the repository is unchanged, publish it again"
             ) from error
         if code is None and not isinstance(error, ValueError | OSError | RuntimeError):
             raise
         text = mask_secrets(" ".join(str(error).split()))
         reason = text if code is None else describe(error) + ("" if code in (401, 403) else f" ({text})")
-        raise ValueError(f"{target.place} was not published: {reason}") from error
+        raise ValueError(f"{target.description} was not published: {reason}") from error
 
 
 def _with_masked_messages(action: Callable[[], Answer]) -> Answer:
-    """Do something, with secrets masked in what the Hub's client logs and warns of: parts of it are the server's text."""
+    """Call the Hub with secrets masked in the logs and warnings of its client, which quote the server's answers."""
     with warnings.catch_warnings(record=True) as caught, _masked_logs():
         result = action()
     for warning in caught:
@@ -296,79 +296,81 @@ def _masked_logs() -> Iterator[None]:
 def _publish(api: HfApi, target: Target, files: Sequence[File], message: str) -> Publication:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    kind, repo_id = target.kind, target.repo_id
-    _make_room(api, target)
-    proposal = _open_proposal(api, target, message) if target.create_pr else None
-    revision = str(proposal.git_reference) if proposal else target.revision or MAIN
+    _create_repository(api, target)
+    # An earlier call may have opened the pull request without receiving the Hub's answer.
+    pull_request = _find_pull_request(api, target, message) if target.create_pr else None
+    revision = str(pull_request.git_reference) if pull_request else target.revision or MAIN
     before = _blobs(api, target, revision)
     stale = sorted(before.keys() - {file.path for file in files})
     deletions = [CommitOperationDelete(path) for path in stale if any(fnmatch(path, name) for name in REPLACED)]
-    # The client leaves files out that the revision has already, and makes no commit if nothing is left.
+    # The client does not send files that the revision has already, and makes no commit if nothing has changed.
     commit = api.create_commit(
-        repo_id,
+        target.repo_id,
         [*(CommitOperationAdd(file.path, file.content) for file in files), *deletions],
         commit_message=message,
-        repo_type=kind,
+        repo_type=target.repo_type,
         revision=revision,
-        create_pr=target.create_pr and not proposal,
+        create_pr=target.create_pr and pull_request is None,
     )
     after = _blobs(api, target, commit.pr_revision or commit.oid)
     written = [file for file in files if before.get(file.path) != after[file.path]]
-    url = proposal.url if proposal else commit.pr_url or commit.commit_url
+    url = pull_request.url if pull_request else commit.pr_url or commit.commit_url
     return Publication(str(url), written, [operation.path_in_repo for operation in deletions])
 
 
-def _make_room(api: HfApi, target: Target) -> None:
-    """Make the repository and the branch, unless they exist."""
-    kind, repo_id, revision = target.kind, target.repo_id, target.revision or MAIN
-    sdk = SPACE_SDK if kind == "space" else None
-    api.create_repo(repo_id, repo_type=kind, private=target.private or None, exist_ok=True, space_sdk=sdk)
-    if target.private and not api.repo_info(repo_id, repo_type=kind).private:
-        raise ValueError(f"{repo_id} is there already and public: make it private on the Hub, or leave --private out")
+def _create_repository(api: HfApi, target: Target) -> None:
+    """Create the repository and the branch unless they exist."""
+    repo_id, repo_type, revision = target.repo_id, target.repo_type, target.revision or MAIN
+    sdk = SPACE_SDK if repo_type == "space" else None
+    api.create_repo(repo_id, repo_type=repo_type, private=target.private or None, exist_ok=True, space_sdk=sdk)
+    if target.private and not api.repo_info(repo_id, repo_type=repo_type).private:
+        raise ValueError(f"{repo_id} exists and is public: make it private on the Hub, or leave out --private")
     if revision != MAIN and not revision.startswith("refs/pr/"):
-        api.create_branch(repo_id, repo_type=kind, branch=revision, exist_ok=True)
+        api.create_branch(repo_id, repo_type=repo_type, branch=revision, exist_ok=True)
 
 
-def _open_proposal(api: HfApi, target: Target, message: str) -> Discussion | None:
-    """Find one's own open pull request of this title: of an earlier call, perhaps one whose answer was lost."""
-    found = api.get_repo_discussions(
-        target.repo_id, repo_type=target.kind, discussion_type="pull_request", discussion_status="open"
+def _find_pull_request(api: HfApi, target: Target, title: str) -> Discussion | None:
+    """Return the user's open pull request with a title, if there is one."""
+    discussions = api.get_repo_discussions(
+        target.repo_id, repo_type=target.repo_type, discussion_type="pull_request", discussion_status="open"
     )
-    same = [discussion for discussion in found if discussion.title == message and discussion.git_reference]
-    name = api.whoami()["name"] if same else None
-    return next((discussion for discussion in same if discussion.author == name), None)
+    same_title = [discussion for discussion in discussions if discussion.title == title and discussion.git_reference]
+    user = api.whoami()["name"] if same_title else None
+    return next((discussion for discussion in same_title if discussion.author == user), None)
 
 
 def _blobs(api: HfApi, target: Target, revision: str) -> dict[str, str]:
-    """List the files of a revision, with the hash of each."""
+    """Return the hash of each file of a revision by its path."""
     from huggingface_hub.hf_api import RepoFile
 
-    tree = api.list_repo_tree(target.repo_id, recursive=True, revision=revision, repo_type=target.kind)
-    return {item.path: item.blob_id for item in tree if isinstance(item, RepoFile)}
+    tree = api.list_repo_tree(target.repo_id, recursive=True, revision=revision, repo_type=target.repo_type)
+    return {file.path: file.blob_id for file in tree if isinstance(file, RepoFile)}
 
 
 # --- after training ------------------------------------------------------------------------------------------------
 
 
 def train_with_card(
-    train: Callable[..., Any], argument_classes: Sequence[type], words: list[str], echo: Callable[[str], None]
+    train: Callable[..., Any], argument_classes: Sequence[type], options: list[str], echo: Callable[[str], None]
 ) -> None:
-    """Train, draw the card of the checkpoint, and publish it if --push-to-hub asks for it.
+    """Train, draw the card of the checkpoint, and publish it if --push-to-hub is set.
 
     Args:
-        train: `finetune` or `pretrain`; it takes an instance of each of the argument classes, and what draws the card.
+        train: `finetune` or `pretrain`; it takes an instance of each argument class and the function that draws the card.
         argument_classes: dataclasses of settings; the first names the model, the last is the Trainer's.
-        words: of the command line.
-        echo: called with what was published.
+        options: words of the command line.
+        echo: function that prints what was published.
 
     Raises:
-        ValueError: before any training, if the run is to be published and no repository is named, or nobody is logged in.
+        ValueError: before training, if the run is to be published and the repository or the address of the package is not
+            known, or nobody is logged in.
     """
     from bleurt_repro.training.arguments import parse_config
 
-    *settings, args = parse_config(argument_classes, words)
-    target = _target_of_run(args)
+    *settings, args = parse_config(argument_classes, options)
+    target = _hub_target(args)
     if target:
+        require_source()
         check_login(target)
     args.push_to_hub = False  # the Trainer would push at each save, and without a card
 
@@ -382,30 +384,27 @@ def train_with_card(
 
 
 def write_card(folder: Path, start: str, repo_id: str | None = None) -> None:
-    """Draw the card of a run from its results and from those of what it started from.
+    """Write the card of a training run from its results and those of the checkpoint that it started from.
 
     Args:
-        folder: of the run.
-        start: name or folder of the model that it started from.
-        repo_id: where it will be published.
+        folder: folder of the run.
+        start: checkpoint that it started from: name, folder or Hub id.
+        repo_id: repository where it will be published.
     """
-    text = draw_model_card(folder, training=[*_earlier(start), folder / RESULTS], repo_id=repo_id)
+    text = draw_model_card(folder, training=[*_earlier_results(start), folder / RESULTS], repo_id=repo_id)
     write_text(folder / CARD, text)
 
 
-def _earlier(start: str) -> list[Path]:
-    """Find the results of the training before this one, if there are any."""
+def _earlier_results(start: str) -> list[Path]:
+    """Return the results file of an earlier training in a list, which is empty if there is none."""
     from bleurt_repro.metric.loading.open import find_checkpoint
 
-    path = find_checkpoint(start) / RESULTS
-    try:
-        stages_of(Result.read(path))
-    except (OSError, ValueError):  # there is none, or it is of something else
-        return []
-    return [path]
+    folder = find_checkpoint(start)
+    return [folder / RESULTS] if recorded_stages(folder) else []
 
 
-def _target_of_run(args: Any) -> Target | None:
+def _hub_target(args: Any) -> Target | None:
+    """Return where --push-to-hub publishes the run; None if it is not set."""
     if args.hub_token:
         raise ValueError("a token must not be a setting of a run: log in with `hf auth login`, or set HF_TOKEN")
     if not args.push_to_hub:

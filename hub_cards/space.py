@@ -1,4 +1,4 @@
-"""The Space: the folder that comes with the package, its card, and the wheel that it installs the package from."""
+"""The Space with the demo: its files in the package, its card, and the wheel that it installs the package from."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from typing import Any
 
 from bleurt_repro import __version__
 from bleurt_repro.hub_cards.cards import TEMPLATES
-from bleurt_repro.hub_cards.contents import CARD, MAIN, File, Target
+from bleurt_repro.hub_cards.contents import CARD, MAIN, File, Target, read_card
 from bleurt_repro.metric.install import DISTRIBUTION, install_command, package_source
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT
 
 REQUIREMENTS = "requirements.txt"
-DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 EXTRA = "demo"
 GRADIO_VERSION = "6.31.0"
 SHORT_DESCRIPTION = "A learned metric of generated text"
 
 PACKAGE = "bleurt_repro"
-# In a checkout these folders are beside the package, and are parts of it all the same.
+# Packages with a folder of their own in a clone; an installed package holds them as subfolders.
 SUBPACKAGES = ("metric", "datasets_builders", "training", "hub_cards")
 SUFFIXES = (
     ".py", ".typed", ".yaml", ".json", ".jsonl", ".csv", ".tsv", ".safetensors", ".txt", ".md", ".css", ".html", ".js",
     ".model", ".png",
 )  # fmt: skip
-# By their names in a wheel; the second is what a checkout has instead of the first.
+# Metadata files in a wheel, and the files that an editable installation has in their place.
 METADATA_FILES = {"METADATA": "PKG-INFO", "entry_points.txt": "entry_points.txt"}
-MIDNIGHT = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can record
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can record, so that equal files give equal bytes
 
 
 def space_folder() -> Path:
-    """Return the Space's folder in the package."""
+    """Return the folder of the Space in the package."""
     import bleurt_repro.metric
 
     return Path(str(bleurt_repro.metric.__file__)).parent / PACKAGE
@@ -46,50 +46,53 @@ def space_folder() -> Path:
 def space_files(target: Target, folder: Path, requirement: str | None = None) -> list[File]:
     """Make the files of a Space that depend on where it is published.
 
-    Without a public address of the package, the Space carries a wheel of it. A Space is built before its files are in
-    place, so its requirements name the wheel by its address on the Hub.
+    If the package has no public address, the Space includes a wheel of it. The Hub installs the requirements before the
+    files of the Space are in place, so requirements.txt gives the address of the wheel on the Hub.
 
     Args:
-        target: where the Space is published.
-        folder: the Space.
-        requirement: what to install the package by instead, a line of requirements.txt; by default the address that
-            `metric.install.package_source` returns, if there is one.
+        target: repository of the Space.
+        folder: folder of the Space.
+        requirement: line of requirements.txt that installs the package; by default the address that
+            `metric.install.package_source` returns, if there is one, and otherwise the wheel.
 
     Returns:
-        requirements.txt, the card if it is the package's own, and the wheel if there is no requirement.
+        requirements.txt, the card unless it was edited, and the wheel if no requirement was given.
 
     Raises:
-        ValueError: if a private Space would fetch a wheel from itself, which takes a token.
+        ValueError: if a private Space would have to download a wheel from itself, which needs a token; or if its card is not
+            UTF-8.
     """
     if requirement is None and (source := package_source()):
         requirement = f"{DISTRIBUTION}[{EXTRA}] @ {source}"
     if requirement is None and target.private:
         raise ValueError(
-            "a private Space cannot fetch the package from itself: give --requirement, such as "
+            "a private Space cannot download the package from itself: give --requirement, such as "
             f"'{DISTRIBUTION}[{EXTRA}] @ git+https://...', or leave --private out"
         )
     wheel = [] if requirement else [File(wheel_name(), pack_wheel())]
     line = requirement or f"{DISTRIBUTION}[{EXTRA}] @ {wheel_address(target)}"
     files = [*wheel, File(REQUIREMENTS, f"{line}\n".encode())]
-    card = folder / CARD
-    if not card.is_file() or card.read_text(encoding="utf-8") == draw_space_card():
+    if read_card(folder) in (None, draw_space_card()):
         files.append(File(CARD, draw_space_card(target.repo_id, line).encode()))
     return files
 
 
 def wheel_address(target: Target) -> str:
-    """Return the address that a Space's wheel has once it is published."""
+    """Return the address of a Space's wheel on the Hub."""
     from huggingface_hub import hf_hub_url
 
     return hf_hub_url(target.repo_id, wheel_name(), repo_type="space", revision=target.revision or MAIN)
 
 
 def draw_space_card(repo_id: str | None = None, requirement: str | None = None) -> str:
-    """Draw the card of the metric's Space.
+    """Draw the card of the Space.
 
     Args:
-        repo_id: where it is published.
-        requirement: what pip installs the package by; by default what works in a clone.
+        repo_id: repository where it is published.
+        requirement: requirement that pip installs the package by; by default the command for a clone.
+
+    Returns:
+        Markdown with metadata.
     """
     from huggingface_hub import SpaceCard, SpaceCardData
 
@@ -119,7 +122,7 @@ def draw_space_card(repo_id: str | None = None, requirement: str | None = None) 
 
 
 def _agreement() -> list[dict[str, object]]:
-    """Read the default checkpoint's correlations from its card: for each data set, values by group and measure."""
+    """Read the default checkpoint's agreement with human ratings from its card, by dataset, group and measure."""
     from huggingface_hub import ModelCard
 
     from bleurt_repro.metric.loading.open import find_checkpoint
@@ -140,8 +143,8 @@ def _agreement() -> list[dict[str, object]]:
 
 
 # --- the wheel -----------------------------------------------------------------------------------------------------
-# The package that runs is packed as it is, which `build` cannot do: it starts from a source tree, and an installed
-# package has none. The form: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+# The running package is packed as it is. `build` cannot do this: it needs a source tree, and an installed package has none.
+# Format: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 
 
 def wheel_name() -> str:
@@ -150,10 +153,10 @@ def wheel_name() -> str:
 
 
 def pack_wheel() -> bytes:
-    """Pack the package that is running.
+    """Make a wheel of the running package.
 
     Returns:
-        the wheel; equal bytes for equal files.
+        Content of the wheel; equal files give equal bytes.
 
     Raises:
         ValueError: if the package is not installed, or its metadata are those of another version.
@@ -161,15 +164,15 @@ def pack_wheel() -> bytes:
     try:
         distribution = importlib.metadata.distribution(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError as error:
-        raise ValueError(f"{DISTRIBUTION} is not installed: pip install it, or give --requirement") from error
+        raise ValueError(f"{DISTRIBUTION} is not installed: install it with pip, or give --requirement") from error
     if distribution.version != __version__:
         raise ValueError(
             f"the metadata say version {distribution.version}, the code {__version__}: install the package again"
         )
     info = f"{PACKAGE}-{__version__}.dist-info"
     files = dict(sorted(_package_files()))
-    for name, other in METADATA_FILES.items():
-        text = distribution.read_text(name) or distribution.read_text(other)
+    for name, substitute in METADATA_FILES.items():
+        text = distribution.read_text(name) or distribution.read_text(substitute)
         if text is None:
             raise ValueError(f"the installed {DISTRIBUTION} has no {name}: install the package again")
         files[f"{info}/{name}"] = text.encode()
@@ -179,34 +182,41 @@ def pack_wheel() -> bytes:
 
 
 def _package_files() -> Iterator[tuple[str, bytes]]:
+    """Read the files of the package with their paths in a wheel, each once.
+
+    The subpackages are read from where Python imports them: in a clone these folders are beside src/, and the links to them
+    in src/bleurt_repro, if the clone has links, are skipped.
+    """
     from bleurt_repro.metric.loading.open import IN_CLONES
 
-    roots = {PACKAGE: PACKAGE} | {f"{PACKAGE}.{name}": f"{PACKAGE}/{name}" for name in SUBPACKAGES}
-    for module, place in roots.items():
-        folder = Path(str(import_module(module).__file__)).parent
-        for path in folder.rglob("*"):
-            name = path.relative_to(folder).as_posix()
-            parts = name.split("/")
-            left_out = any(part.startswith((".", "__pycache__")) or part in IN_CLONES for part in parts)
-            if path.is_file() and path.suffix in SUFFIXES and not left_out:
-                yield f"{place}/{name}", path.read_bytes()
+    skipped = {"__pycache__", *IN_CLONES}
+    for package in (PACKAGE, *(f"{PACKAGE}.{name}" for name in SUBPACKAGES)):
+        root = Path(str(import_module(package).__file__)).parent
+        for path in root.rglob("*"):
+            relative = path.relative_to(root)
+            if package == PACKAGE and relative.parts[0] in SUBPACKAGES:
+                continue
+            hidden = any(folder.startswith(".") or folder in skipped for folder in relative.parts)
+            if path.is_file() and path.suffix in SUFFIXES and not hidden:
+                yield f"{package.replace('.', '/')}/{relative.as_posix()}", path.read_bytes()
 
 
-def _record(files: dict[str, bytes], own_name: str) -> bytes:
+def _record(files: dict[str, bytes], record_name: str) -> bytes:
+    """Return the RECORD of a wheel: path, hash and size of each file, and its own path."""
     lines = []
     for name, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         lines.append(f"{name},sha256={digest},{len(content)}\n")
-    return "".join([*lines, f"{own_name},,\n"]).encode()
+    return "".join([*lines, f"{record_name},,\n"]).encode()
 
 
 def _zip(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            entry = zipfile.ZipInfo(name, MIDNIGHT)
+            entry = zipfile.ZipInfo(name, EARLIEST)
             entry.external_attr = 0o644 << 16
-            # Weights do not compress, and trying takes seconds.
+            # Compressing weights takes seconds and saves nothing.
             entry.compress_type = zipfile.ZIP_STORED if name.endswith(".safetensors") else zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)
     return buffer.getvalue()

@@ -15,8 +15,8 @@ bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
     --base-model sentence-transformers/all-MiniLM-L6-v2 \
     --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
     --dataset sentence-transformers/stsb \
-    --domain "English: news translated into it, by the ratings that it was trained on; data-to-text as measured below; untested elsewhere." \
-    --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals; the translator behind the synthetic pairs has seen these and Multi30k, whose captions are published for non-commercial research. Labelled and synthetic pairs are from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA)."
+    --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
+    --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), and the GNOME and Python manuals. Their translator also read Multi30k, whose captions are for non-commercial research."
 # shellcheck disable=SC2046
 bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/base-training) \
     --results docs/results/wmt18-base.json --results docs/results/webnlg-base.json --results docs/results/sanity-base.json \
@@ -25,6 +25,6 @@ bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/bas
     --base-model sentence-transformers/all-mpnet-base-v2 \
     --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
     --dataset sentence-transformers/stsb \
-    --domain "English: news translated into it, by the ratings that it was trained on; data-to-text as measured below; untested elsewhere." \
-    --data-terms "the ratings are those of the WMT shared tasks, published for research; cite the findings papers of the years used. The synthetic contrast pairs are made from parallel text: Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals. Near copies are made of sentences of Wikipedia (CC BY-SA). It learned from outputs of WMT 2018, too, and from a second model, which read synthetic pairs of sentences of Wikipedia: the translator behind these has seen the parallel text and Multi30k, whose captions are published for non-commercial research; the entailment model behind them MNLI and SNLI (CC BY-SA). Of these and of counterfactual SNLI it read pairs, too, their scores moved by the labels. A table of paraphrases was written for it (Apache-2.0)."
+    --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
+    --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), counterfactual SNLI, Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals, and a table of paraphrases (Apache-2.0). Their translator also read Multi30k, whose captions are for non-commercial research."
 bleurt-repro card metric/bleurt_repro

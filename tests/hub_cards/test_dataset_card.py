@@ -42,7 +42,7 @@ def test_counts_hashes_and_columns_are_those_of_the_files(folder):
 
 def test_what_nobody_said_is_said_to_be_so(folder):
     card = draw_dataset_card(folder)
-    assert "Not recorded." in card and "Not stated. Terms of the sources: not stated." in card
+    assert "Not recorded." in card and "Not stated. Terms of use of the sources: not stated." in card
     assert DatasetCard(card).data.license == "unknown"
 
 
@@ -54,7 +54,7 @@ def test_only_the_builders_own_card_is_replaced(folder):
 
 
 def test_a_folder_without_the_metadata_of_its_files(tmp_path):
-    with pytest.raises(ValueError, match=r"has no README.md that names its files: write the data with"):
+    with pytest.raises(ValueError, match=r"has no README.md that lists its files: write the data with"):
         draw_dataset_card(tmp_path)
 
 

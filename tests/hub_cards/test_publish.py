@@ -17,6 +17,7 @@ from tests.loopback_hub import TOKEN, Fault
 
 CARD = "---\nlicense: mit\nlibrary_name: transformers\npipeline_tag: text-classification\n---\n\n# scorer\n\npath/to/scorer\n"
 MODEL = Target("model", "org/scorer")
+ADDRESS = "git+https://host/org/package"
 ALL = ["README.md", "checksums.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
 
 
@@ -75,7 +76,7 @@ def test_a_branch_and_a_private_repository(hub, folder):
 
 def test_a_public_repository_is_not_taken_for_a_private_one(hub, folder):
     HfApi().create_repo("org/scorer")
-    with pytest.raises(ValueError, match="org/scorer is there already and public"):
+    with pytest.raises(ValueError, match="org/scorer exists and is public"):
         publish_folder(Target("model", "org/scorer", private=True), folder)
     assert commits(hub) == []
 
@@ -94,7 +95,7 @@ def test_a_dry_run_asks_the_hub_nothing(hub, folder):
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"x")
     report = publish_folder(Target("model", "org/scorer", private=True, create_pr=True), folder, dry_run=True)
-    assert report.startswith("would propose in a pull request to model org/scorer (private):\n  README.md (")
+    assert report.startswith("would open a pull request to model org/scorer (private):\n  README.md (")
     assert "6 files, " in report and report.endswith("left out: checkpoint-3/")
     assert hub.requests == []
 
@@ -184,7 +185,10 @@ def test_nobody_is_logged_in(hub, folder, monkeypatch):
         (("model", "name"), "--repo-id must be ORG/NAME, found 'name'"),
         (("model", "org/a b"), "--repo-id must be ORG/NAME, found 'org/a b'"),
         (("film", "org/name"), "one of model, dataset, space, found 'film'"),
-        (("model", "org/name", False, "dev", True), "--create-pr proposes a change of main: leave --revision dev out"),
+        (
+            ("model", "org/name", False, "dev", True),
+            "--create-pr opens a pull request to main: leave out --revision dev",
+        ),
     ],
 )
 def test_targets_that_are_none(arguments, message):
@@ -194,11 +198,35 @@ def test_targets_that_are_none(arguments, message):
 
 def test_a_checkpoint_without_a_card_gets_one(hub, folder):
     (folder / "README.md").unlink()
-    publish_folder(MODEL, folder)
+    with pytest.raises(ValueError, match=r"give --source git\+https://HOST/ORG/NAME, or set BLEURT_REPRO_SOURCE"):
+        publish_folder(MODEL, folder)
+    assert hub.requests == []
+    publish_folder(MODEL, folder, source=ADDRESS)
     card = published(hub)["README.md"].decode()
+    assert f'pip install "bleurt-repro @ {ADDRESS}"' in card and "in a clone" not in card
     assert 'evaluate.load("bleurt_repro", "org/scorer")' in card
     assert 'from_pretrained("org/scorer")' in card
-    assert "Not measured." in card
+    assert "Not measured: agreement with human ratings" in card
+
+
+def test_a_card_that_was_drawn_in_a_clone_gets_the_address_of_the_package(hub, folder, monkeypatch):
+    (folder / "README.md").write_text(
+        CARD + "\n```sh\npip install -c constraints.txt .  # in a clone of the repository\n```\n"
+    )
+    with pytest.raises(ValueError, match="the card must say where pip installs the package from"):
+        publish_folder(MODEL, folder, dry_run=True)
+    monkeypatch.setenv("BLEURT_REPRO_SOURCE", ADDRESS)
+    publish_folder(MODEL, folder)
+    card = published(hub)["README.md"].decode()
+    assert f'pip install "bleurt-repro @ {ADDRESS}"\n```' in card and "constraints.txt" not in card
+
+
+@pytest.mark.parametrize("repo_type", ["model", "dataset", "space"])
+def test_a_card_that_is_not_utf8_is_named(hub, folder, repo_type):
+    (folder / "README.md").write_bytes("---\nlicense: mit\n---\n# Prüfung\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"scorer/README\.md is not UTF-8 .* save it as UTF-8"):
+        publish_folder(Target(repo_type, "org/scorer"), folder)
+    assert hub.requests == []
 
 
 def test_ratings_get_a_card_of_their_own(hub, tmp_path):
@@ -234,7 +262,9 @@ def test_a_space_with_a_requirement_of_its_own(hub):
     files = published(hub, kind="space", name="org/metric")
     assert files["requirements.txt"] == b"bleurt-repro[demo]==0.1.0\n"
     assert not any(name.endswith(".whl") for name in files)
-    with pytest.raises(ValueError, match="a private Space cannot fetch the package from itself: give --requirement"):
+    with pytest.raises(
+        ValueError, match="a private Space cannot download the package from itself: give --requirement"
+    ):
         publish_folder(Target("space", "org/metric", private=True))
 
 
@@ -252,9 +282,11 @@ def test_the_published_record_of_synthetic_pairs_names_no_folders_of_this_machin
 def test_large_files_go_up_through_xet(xet, folder):
     publish_folder(MODEL, folder)
     assert published(xet)["model.safetensors"] == (folder / "model.safetensors").read_bytes()
-    asked = [path for _, path in xet.requests]
-    assert [path for path in asked if "xet-write-token" in path] and [path for path in asked if "/v1/xorbs/" in path]
-    assert not [path for path in asked if "lfs/objects" in path or path.startswith("/upload/")]
+    requests = [path for _, path in xet.requests]
+    assert [path for path in requests if "xet-write-token" in path] and [
+        path for path in requests if "/v1/xorbs/" in path
+    ]
+    assert not [path for path in requests if "lfs/objects" in path or path.startswith("/upload/")]
     assert publish_folder(MODEL, folder).startswith("nothing has changed")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import csv
 import hashlib
@@ -62,6 +63,18 @@ def test_the_card_has_the_figures_of_the_results_file():
         (line,) = [line for line in card.splitlines() if line.startswith(f"| {group} |")]
         assert [cell.strip() for cell in line.split("|")[2:-1]] == [f"{one['value']:.3f}" for one in figures.values()]
     assert SpaceCard(card).data.app_file == "app.py"
+
+
+def test_the_card_lists_every_input_and_output_of_the_module():
+    module = ast.parse((space_folder() / "bleurt_repro.py").read_text(encoding="utf-8"))
+    (compute,) = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name == "_compute"]
+    (returned,) = [node.value for node in ast.walk(compute) if isinstance(node, ast.Return)]
+    keys = [key.value for node in ast.walk(returned) if isinstance(node, ast.Dict) for key in node.keys if key]
+    _, inputs, outputs = re.split("### Inputs|### Outputs", draw_space_card().split("### Agreement")[0])
+    assert re.findall(r"^- \*\*(\w+)\*\*", inputs, re.MULTILINE) == [
+        argument.arg for argument in compute.args.args[1:]
+    ]
+    assert set(re.findall(r"^- \*\*(\w+)\*\*", outputs, re.MULTILINE)) == set(keys)
 
 
 def test_an_edited_card_is_kept(tmp_path):
@@ -132,7 +145,7 @@ def test_a_package_that_is_not_installed(monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
-    with pytest.raises(ValueError, match="bleurt-repro is not installed: pip install it, or give --requirement"):
+    with pytest.raises(ValueError, match="bleurt-repro is not installed: install it with pip, or give --requirement"):
         pack_wheel()
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.hub_cards.cards import stages_of
 from bleurt_repro.training.arguments import parse_config
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
 from tests.conftest import make_tiny_scorer
@@ -17,10 +17,12 @@ from tests.tiny_training import finetune as train
 
 FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
 PUSH = {"--push-to-hub": "true", "--hub-model-id": "org/mine"}
+ADDRESS = "git+https://host/org/package"
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, monkeypatch):
+    monkeypatch.setenv("BLEURT_REPRO_SOURCE", ADDRESS)
     return make_tiny_scorer(tmp_path / "start", spread=0.05)
 
 
@@ -31,22 +33,26 @@ def finetune(*groups):
     return stop.value.code or 0
 
 
+def stages(card):
+    """Return the stage, its start and the number of examples of each row of the card's table of training."""
+    rows = [line.split("|") for line in card.splitlines() if re.match(r"\| (Fine-tuning|Pre-training) ", line)]
+    return [[cell.strip() for cell in row[1:4]] for row in rows]
+
+
 def test_a_run_leaves_a_card_of_its_own_figures(ratings, start, tmp_path):
     assert finetune({"--model": str(start)}, ratings, FEW) == 0
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "**Fine-tuning**, from `start`: 256 ratings" in card
-    assert f"best validation kendall tau {results['best']['value']:.3f} at step {results['best']['step']}" in card
-    assert results["data"]["files"][0]["sha256"] in card
-    assert "Not measured." in card and str(tmp_path) not in card
+    assert stages(card) == [["Fine-tuning", "`start`", "256"]]
+    assert f"| {results['best']['value']:.3f} " in card
+    assert "data hashes: `results.json`" in card and str(tmp_path) not in card
     # A second run starts from the first, and its card tells of both.
     again = {**ratings, "--output_dir": str(tmp_path / "again")}
     assert finetune({"--model": str(tmp_path / "out")}, again, FEW) == 0
     card = (tmp_path / "again" / "README.md").read_text()
-    assert "1. **Fine-tuning**, from `start`" in card and "2. **Fine-tuning**, from `out`" in card
-    # Its command is one that the script can read, and gives the settings again.
-    (stage,) = stages_of(results)
-    settings, args = parse_config((RatingArguments, FinetuningArguments), stage["command"].split()[2:])
+    assert [stage[1] for stage in stages(card)] == ["`start`", "`out`"]
+    # The recorded command is one that the script can read, and gives the settings again.
+    settings, args = parse_config((RatingArguments, FinetuningArguments), results["command"].split()[2:])
     assert (settings.train_file, args.max_steps, args.learning_rate) == ("train.jsonl", 4, 3e-3)
 
 
@@ -60,6 +66,7 @@ def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_pat
     assert hub.store.messages("model", "org/mine")[1:] == ["Upload out with bleurt_repro 0.1.0"]
     card = hub.store.content(files["README.md"].etag).decode()
     assert 'evaluate.load("bleurt_repro", "org/mine")' in card
+    assert f'pip install "bleurt-repro @ {ADDRESS}"' in card
     assert f"{hub.url}/org/mine/commit/" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["publish", "model", str(tmp_path / "out"), "--repo-id", "org/mine"])
@@ -75,6 +82,9 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
     assert "the Hub refused the token (401)" in capsys.readouterr().err
+    monkeypatch.delenv("BLEURT_REPRO_SOURCE")
+    assert finetune({"--model": str(start)}, ratings, FEW, PUSH) == 2
+    assert "set BLEURT_REPRO_SOURCE" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
