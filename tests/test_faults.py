@@ -17,6 +17,7 @@ from bleurt_repro.datasets_builders.ratings.export import write_splits
 from bleurt_repro.metric.bulk import scoring as module
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
 from bleurt_repro.metric.bulk.scoring import score_files
+from bleurt_repro.metric.options import ScoreOptions
 from bleurt_repro.metric.files.writing import write_bytes
 from bleurt_repro.metric.forward.score_cache import ScoreCache
 from bleurt_repro.training.combine import average_scorers
@@ -34,9 +35,7 @@ def pairs(tmp_path):
 @pytest.fixture
 def score(pairs, tiny_scorer, monkeypatch):
     monkeypatch.setitem(module.WINDOWS, "cpu", 20)
-    texts = {"references": None, "candidates": None, "sources": None, "pairs": pairs}
-    options = {"as_json": False, "aggregate": "max", "scorer_options": {"checkpoint": str(tiny_scorer)}}
-    return lambda output: score_files(**texts, **options, output=str(output))
+    return lambda output: score_files(ScoreOptions(str(tiny_scorer)), pairs=pairs, output=str(output))
 
 
 def fill(folder, room: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bleurt_repro.metric.files.writing import durable_replace, error_context, write_text
+from bleurt_repro.metric.files.writing import durable_replace, error_context, open_output, write_text
 
 fcntl: Any
 try:
@@ -72,10 +72,11 @@ class PartialOutput:
 
     def finish(self, content: str | None = None) -> None:
         """Put the output at its place in one step: the lines, or `content` instead of them."""
-        if content is None:
+        if content is None and self._output.suffix.lower() != ".gz":
             durable_replace(self._path, self._output)
         else:
-            write_text(self._output, content)
+            with open_output(self._output) as file:
+                file.writelines(line.encode() for line in (self.lines() if content is None else [content]))
             self._path.unlink()
         self._journal.unlink(missing_ok=True)
         self._file.close()

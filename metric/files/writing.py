@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import gzip
 import json
 import os
 import re
 import shutil
 import tempfile
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 fcntl: Any
 try:
@@ -27,9 +30,9 @@ except ImportError:  # Windows
 
 # Free bytes below which a failed write is blamed on a full disk.
 FULL_DISK = 2**20
-# Bytes at the start of a file, and at its end, in which we look for the mark of an output of ours.
+# Bytes at the start of a file or line in which we look for the mark of an output of ours.
 HEAD_BYTES = 4096
-TAIL_BYTES = 2**20
+LONGEST_LINE = 2**20
 # Folders whose names stand for what a process has open, not for files.
 OPEN_FILES = ("/proc/", "/dev/fd/")
 
@@ -73,11 +76,8 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object per line, in one step; see `write_bytes`."""
-    with (
-        atomic_replace(path) as target,
-        target.open("a" if target == path else "x", encoding="utf-8", newline="\n") as file,
-    ):
-        file.writelines(json_lines(rows))
+    with open_output(path) as file:
+        file.writelines(line.encode() for line in json_lines(rows))
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -86,13 +86,24 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file in one step; a device or pipe is appended to.
+    """Write a file in one step, compressed if its name ends in `.gz`; a device or pipe is appended to.
 
     Raises:
         OSError: if it cannot be written; the file that was at `path` before is still there.
     """
-    with atomic_replace(path) as target, target.open("ab" if target == path else "xb") as file:
+    with open_output(path) as file:
         file.write(content)
+
+
+@contextlib.contextmanager
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to write its bytes in one step; see `write_bytes`."""
+    with atomic_replace(path) as target, target.open("ab" if target == path else "xb") as file:
+        if path.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:  # the same bytes at any time
+                yield cast("BinaryIO", compressed)
+        else:
+            yield file
 
 
 @contextlib.contextmanager
@@ -265,16 +276,24 @@ def validate_output(
     if not output.parent.is_dir():
         raise FileNotFoundError(f"the output {path} is in a folder that does not exist: make {output.parent} first")
     if output.is_file() and not overwrite:
-        with output.open("rb") as file:
-            mark = file.read(HEAD_BYTES)
-            if last_line:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-                mark = file.read().rstrip(b"\r\n").rpartition(b"\n")[2] or mark
+        mark = _read_mark(output, last_line)
         if mark and not ours.match(mark):
             raise ValueError(
                 f"the output {path} exists and bleurt-repro did not write it: name another file, or add --overwrite"
             )
     return output
+
+
+def _read_mark(path: Path, last_line: bool) -> bytes:
+    """Return the start of a file, or of its last line, by which outputs of ours are recognised."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            lines = iter(lambda: file.readline(LONGEST_LINE), b"")
+            return deque(lines, maxlen=1).pop() if last_line else file.read(HEAD_BYTES)
+    except IndexError:
+        return b""
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        return b"not gzip"
 
 
 def validate_output_folder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -180,6 +181,39 @@ def test_scores_go_through_a_pipe(run, files, pipe, tiny_scorer):
         assert read_while(pipe, lambda o=options: run(*words, *o, "--output", pipe)) == (files / "scores").read_bytes()
     assert is_stream(pipe)
     assert not [path.name for path in files.iterdir() if path.name.startswith(".pipe")]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--system", "A")])
+def test_scores_in_a_file_called_gz_are_compressed(run, files, tiny_scorer, options):
+    command = ("score", "-r", "r.txt", "-c", "a.txt", "--checkpoint", tiny_scorer, *options)
+    for name in ("scores", "scores.gz", "scores.gz"):  # the second time it replaces its own
+        assert run(*command, "--output", name) == (0, "")
+    assert gzip.decompress((files / "scores.gz").read_bytes()) == (files / "scores").read_bytes()
+    (files / "scores.gz").write_bytes(gzip.compress(b"my notes\n"))
+    assert "did not write it" in run(*command, "--output", "scores.gz")[1]
+    (files / "broken.gz").write_bytes(b"my notes\n")
+    assert "did not write it" in run(*command, "--output", "broken.gz")[1]
+
+
+def test_json_lines_in_a_file_called_gz_are_compressed(files, run):
+    for _ in range(2):
+        assert run("data", "roles", "--pairs", "4", "--output", "roles.jsonl.gz")[0] == 0
+    assert len(gzip.decompress((files / "roles.jsonl.gz").read_bytes()).splitlines()) >= 4
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        *[((), name) for name in ("s.csv", "s.json", "s.jsonl", "s.tsv", "s.parquet", "S.CSV.gz", "s.json.gz")],
+        *[(("--json",), name) for name in ("s.csv", "s.jsonl", "s.tsv.gz")],
+        (("--system", "A"), "s.csv"),
+    ],
+)
+def test_an_output_whose_name_promises_another_format_is_refused(run, files, options, name):
+    before = content(files)
+    code, err = run("score", "-r", "r.txt", "-c", "a.txt", *options, "--output", name, "--checkpoint", "nowhere")
+    assert code == 2 and err.count("\n") == 1 and "name the output" in err and err.endswith(f"found {name}\n")
+    assert content(files) == before
 
 
 def test_a_comparison_goes_through_a_link_and_a_second_run_replaces_its_own(run, files, tiny_scorer):
