@@ -13,17 +13,17 @@ from bleurt_repro.datasets_builders.translator import Translator
 
 @dataclass(frozen=True)
 class BackTranslation:
-    """A round trip through one language, by two models or by one model that knows both directions.
+    """A round trip through one language, by two models or by one model of both directions.
 
-    What is translated once is remembered by the translators, so that the likelihood signal of the same texts, which
-    needs the same translations, costs no second run.
+    The translators remember their translations, so that the likelihood of the same texts, which needs the same
+    translations, costs no second run.
 
     Attributes:
-        language: the language in between, such as "fr".
-        forward: translates into it.
-        backward: translates out of it.
-        forward_prefix: put before what `forward` reads, such as ">>fr<< " for a model of several target languages.
-        backward_prefix: put before what `backward` reads.
+        language: pivot language, such as "fr".
+        forward: translator into it.
+        backward: translator out of it.
+        forward_prefix: prefix of what `forward` reads, such as ">>fr<< " for a model of several target languages.
+        backward_prefix: prefix of what `backward` reads.
     """
 
     language: str
@@ -34,25 +34,25 @@ class BackTranslation:
 
     @property
     def name(self) -> str:
-        """The perturbation's name in the data."""
+        """Name of the perturbation in the data."""
         return back_translation_name(self.language)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """Return each text's back-translation; whether to keep a blank one is up to the caller."""
-        return self.backward.translate(self.there(texts), self.backward_prefix)
+        """Return the back-translation of each text, which may be blank."""
+        return self.backward.translate(self.to_pivot(texts), self.backward_prefix)
 
-    def there(self, texts: Sequence[str]) -> list[str]:
-        """Return each text's translation into the language in between."""
+    def to_pivot(self, texts: Sequence[str]) -> list[str]:
+        """Return the translation of each text into the pivot language."""
         return self.forward.translate(texts, self.forward_prefix)
 
-    def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        """Compute log P(text | given) / |text|, with the likeliest translation of `given` in place of the sum over all.
+    def log_likelihoods(self, conditions: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        """Compute log P(text | condition) / |text|, approximated by the greedy translation of the condition.
 
         Args:
-            given: n texts.
+            conditions: n texts.
             texts: n texts of the same language.
 
         Returns:
-            nats a token, shape (n,).
+            Mean log-probability of the tokens in nats, shape (n,).
         """
-        return self.backward.log_likelihoods(self.there(given), texts, self.backward_prefix)
+        return self.backward.log_likelihoods(self.to_pivot(conditions), texts, self.backward_prefix)

@@ -16,13 +16,13 @@ from bleurt_repro.datasets_builders.signals.base import CLASSIFICATION, LIKELIHO
 
 
 class BackTranslationLikelihood(Signal):
-    """For each language in between, log P(z|z~)/|z| and log P(z~|z)/|z~|, in nats a token.
+    """For each pivot language, log P(z|z~)/|z| and log P(z~|z)/|z~|, in nats per token.
 
-    P(z~|z) is taken as P_fr->en(z~ | z_fr*), where z_fr* is the greedy translation of z. Tokens are those of the
-    translator that scores, the end of the sentence counted, so that a blank text has a likelihood too.
+    P(z~|z) is approximated by P_fr->en(z~ | z_fr*), where z_fr* is the greedy translation of z. Tokens are those of
+    the backward translator, the end-of-sentence token included, so that a blank text has a likelihood as well.
 
     Args:
-        round_trips: the translators, a pair for each language (in the paper French and German).
+        round_trips: pairs of translators, one for each language (in the paper French and German).
     """
 
     name = "back_translation_likelihood"
@@ -32,7 +32,7 @@ class BackTranslationLikelihood(Signal):
     def __init__(self, round_trips: Sequence[BackTranslation]) -> None:
         if not round_trips:
             raise ValueError(
-                "the back-translation likelihood needs a pair of translators, found none: name them in pivots"
+                "the back-translation likelihood needs a pair of translators, found none: give likelihood_pivots"
             )
         self.round_trips = list(round_trips)
         self.values = tuple(
@@ -47,8 +47,8 @@ class BackTranslationLikelihood(Signal):
         """Compute the likelihoods of each pair, shape (n, 2 x languages)."""
         columns = []
         for trip in self.round_trips:
-            columns.append(trip.log_likelihoods(given=candidates, texts=references))
-            columns.append(trip.log_likelihoods(given=references, texts=candidates))
+            columns.append(trip.log_likelihoods(candidates, references))
+            columns.append(trip.log_likelihoods(references, candidates))
         return np.stack(columns, axis=1)
 
 
@@ -69,12 +69,12 @@ class BackTranslationFlag(Signal):
         """Compute the flag of each pair, shape (n, 2), from the names of the perturbations.
 
         Raises:
-            ValueError: without those names, or at one that is neither kind.
+            ValueError: if a name is missing, or is that of another perturbation.
         """
         if perturbations is None or len(perturbations) != len(candidates):
-            found = "none" if perturbations is None else len(perturbations)
+            count = "none" if perturbations is None else len(perturbations)
             raise ValueError(
-                f"the back-translation flag needs the perturbation of each of {len(candidates)} pairs, found {found}"
+                f"the back-translation flag needs the perturbation of each of {len(candidates)} pairs, found {count}"
             )
         flags = np.zeros((len(candidates), 2))
         for i, name in enumerate(perturbations):

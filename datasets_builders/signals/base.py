@@ -21,11 +21,11 @@ class Signal(ABC):
     """One pre-training target: some numbers for each pair of reference and candidate.
 
     Attributes:
-        name: of the signal, and so of its column and of the task that learns it.
+        name: name of the signal, of its column and of its pre-training task.
         loss: "regression" (mean squared error to the standardised numbers) or "classification" (cross-entropy to
             the numbers, which are probabilities).
-        group: which signals share a weight, one of `GROUPS`.
-        values: what each number is, in order.
+        group: group of signals that share a weight, one of `GROUPS`.
+        values: name of each number, in order.
     """
 
     name: ClassVar[str]
@@ -35,7 +35,7 @@ class Signal(ABC):
 
     @property
     def size(self) -> int:
-        """How many numbers a pair gets."""
+        """Number of numbers per pair."""
         return len(self.values)
 
     @abstractmethod
@@ -47,14 +47,14 @@ class Signal(ABC):
         Args:
             references: n texts (z in the paper).
             candidates: n texts (z~ in the paper); any may be blank.
-            perturbations: how each candidate was made; only `BackTranslationFlag` reads it.
+            perturbations: names of the perturbations of the candidates; only `BackTranslationFlag` reads them.
 
         Returns:
-            finite numbers, shape (n, size), float64.
+            Finite numbers, shape (n, size), float64.
         """
 
     def describe(self) -> dict[str, Any]:
-        """Return what a training run must know of the signal, for the record beside the data."""
+        """Return the attributes of the signal, which training reads from the record beside the data."""
         return {
             "name": self.name,
             "size": self.size,

@@ -1,4 +1,4 @@
-"""BERTscore precision, recall and F (BLEURT, section 4.2 and A.3; Zhang et al., 2020)."""
+"""BERTScore precision, recall and F (BLEURT, section 4.2 and A.3; Zhang et al., 2020)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
 
 # BLEURT, A.3: "based on BERT-large uncased".
 BERTSCORE_MODEL = "google-bert/bert-large-uncased"
-# The library crashes on blank text. A pair with a blank side gets what the library returns where it does not crash.
+# The library raises an error on some blank texts, and returns 0 for others. A pair with a blank side gets 0.
 BLANK_SCORE = 0.0
 
 
 class BertScore(Signal):
     """Greedy matching of contextual word pieces by cosine: `bert-score`, without idf weights or rescaling.
 
-    The library's own encoding and matching, in batches of our own: its batches follow the order of a set of strings,
-    which changes from one process to the next and with it the last bits of the scores.
+    Encoding and matching are the library's. Batches are not: the library's follow the order of a set of strings, which
+    changes from process to process, and with it the last bits of the scores.
 
     Args:
         model: local folder or Hub id of an encoder.
-        layers: which layer's output to compare; the library's choice for the models it knows, else the last.
-        device: where to compute; the best there is by default.
-        batch_tokens: padded tokens encoded at once.
+        layers: layer whose output is compared; default: the library's choice for models it knows, else the last.
+        device: device of the model; default: the best one available.
+        batch_tokens: number of padded tokens encoded at once.
     """
 
     name = "bertscore"
@@ -60,7 +60,7 @@ class BertScore(Signal):
                 f"BERTscore encoder {model} cannot be opened at layer {self.layers} ({first_line(error)})"
             ) from error
         self._tokenizer.model_max_length = readable_tokens(self._encoder.config, self._tokenizer)
-        # The library weighs every piece 1, and the two that mark beginning and end 0.
+        # Weights of the library without idf: 1 for every token, 0 for the special tokens at both ends.
         self._weights: dict[int, float] = defaultdict(lambda: 1.0)
         self._weights[self._tokenizer.cls_token_id] = self._weights[self._tokenizer.sep_token_id] = 0.0
 
@@ -69,28 +69,28 @@ class BertScore(Signal):
     ) -> np.ndarray:
         """Compute precision, recall and F of each pair, shape (n, 3); 0 where a side is blank."""
         scores = np.full((len(references), 3), BLANK_SCORE)
-        kept = [i for i in range(len(references)) if references[i].strip() and candidates[i].strip()]
-        if not kept:
+        pairs = [i for i in range(len(references)) if references[i].strip() and candidates[i].strip()]
+        if not pairs:
             return scores
-        encoded = self.encode([*(references[i] for i in kept), *(candidates[i] for i in kept)])
-        lengths = [max(len(encoded[references[i]][0]), len(encoded[candidates[i]][0])) for i in kept]
+        encoded = self.encode([*(references[i] for i in pairs), *(candidates[i] for i in pairs)])
+        lengths = [max(len(encoded[references[i]][0]), len(encoded[candidates[i]][0])) for i in pairs]
         for batch in batches_by_tokens(lengths, self.batch_tokens):
-            rows = [kept[j] for j in batch]
+            rows = [pairs[j] for j in batch]
             scores[rows] = self._match([encoded[references[i]] for i in rows], [encoded[candidates[i]] for i in rows])
         return scores
 
     def pieces(self, text: str) -> list[int]:
-        """Return the word pieces of a text, its two marks included."""
+        """Return the token ids of a text, the special tokens at both ends included."""
         from bert_score.utils import sent_encode
 
         return list(sent_encode(self._tokenizer, text))
 
     def spelled(self, pieces: Sequence[int]) -> list[str]:
-        """Return word pieces as the tokenizer writes them, such as "##ing"."""
+        """Return tokens as the tokenizer writes them, such as "##ing"."""
         return list(self._tokenizer.convert_ids_to_tokens(list(pieces)))
 
     def encode(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-        """Return each different text's vectors (tokens, hidden) and weights (tokens), 0 for the two marks."""
+        """Return the vectors (tokens, hidden) and weights (tokens) of each different text."""
         from bert_score.utils import get_bert_embedding
 
         unique = list(dict.fromkeys(texts))
@@ -106,7 +106,7 @@ class BertScore(Signal):
         return encoded
 
     def _match(self, references: list[tuple[Any, Any]], candidates: list[tuple[Any, Any]]) -> np.ndarray:
-        """Match a batch of encoded pairs."""
+        """Compute precision, recall and F of a batch of encoded pairs, shape (n, 3)."""
         import torch
         from bert_score.utils import greedy_cos_idf
 
@@ -129,11 +129,11 @@ def _pad(encoded: list[tuple[Any, Any]]) -> tuple[Any, Any, Any]:
 
 
 def default_layers(model: str, folder: Any) -> int:
-    """Return the layer that BERTscore compares: the library's choice by the model's name, else the last.
+    """Return the layer that BERTScore compares: the library's choice by the model's name, else the last.
 
     Args:
-        model: the name it was asked for by.
-        folder: where its configuration is.
+        model: name of the model, as the user gave it.
+        folder: folder with its configuration.
     """
     from bert_score.utils import model2layers
     from transformers import AutoConfig

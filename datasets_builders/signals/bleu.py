@@ -10,7 +10,7 @@ import numpy as np
 
 from bleurt_repro.datasets_builders.signals.base import AUTOMATIC_METRICS, Signal
 
-# `smoothedSentenceBleu` adds this to matches and totals of every order, single words included, and not to the length:
+# `smoothedSentenceBleu` adds 1 to the matches and totals of every order, unigrams included, and not to the length:
 # https://github.com/moses-smt/mosesdecoder/blob/master/mert/BleuScorer.cpp
 SMOOTHING = 1.0
 
@@ -21,7 +21,7 @@ class Bleu(Signal):
     A candidate equal to its reference has 100, a blank candidate 0.
 
     Args:
-        language: of the text, for the Moses tokeniser.
+        language: language of the texts, for the Moses tokeniser.
     """
 
     name = "bleu"
@@ -40,7 +40,7 @@ class Bleu(Signal):
         from sacremoses import MosesTokenizer
 
         moses = MosesTokenizer(lang=self.language)
-        # Escaping renames characters of Moses' own formats; it moves no token boundary, so no count.
+        # Escaping only renames characters that Moses' file formats reserve: it changes no token boundary.
         tokenised = {
             text: moses.tokenize(text, escape=False, return_str=True)
             for text in dict.fromkeys([*references, *candidates])
@@ -54,10 +54,10 @@ class Bleu(Signal):
 
 
 def moses_sentence_bleu(statistics: Any) -> float:
-    """Turn n-gram counts into the BLEU of Moses' `sentence-bleu`, times 100.
+    """Return the BLEU of Moses' `sentence-bleu`, times 100, from n-gram counts.
 
     Args:
-        statistics: sacreBLEU's `BLEUScore`, of which `counts`, `totals`, `sys_len` and `ref_len` are read.
+        statistics: sacreBLEU's `BLEUScore`; `counts`, `totals`, `sys_len` and `ref_len` are used.
     """
     if statistics.sys_len == 0:
         return 0.0  # the limit: the brevity penalty of an empty candidate

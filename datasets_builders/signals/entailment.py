@@ -11,19 +11,23 @@ from bleurt_repro.datasets_builders.signals.base import CLASSIFICATION, Signal
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
 from bleurt_repro.metric.layout import readable_tokens
 
-# The paper fine-tunes BERT on MNLI; this is a public classifier trained on the same data, with named labels.
-ENTAILMENT_MODEL = "FacebookAI/roberta-large-mnli"
+# BLEURT, 4.2: "BERT fine-tuned on MNLI". The paper's classifier is not public; this one is BERT-large, trained on
+# MNLI.
+ENTAILMENT_MODEL = "yoshitomo-matsubara/bert-large-uncased-mnli"
+# Classifiers whose configuration leaves the labels unnamed. This one was trained on the labels of GLUE:
+# https://github.com/yoshitomo-matsubara/torchdistill/tree/main/examples/legacy/hf_transformers
+UNNAMED_LABELS = {ENTAILMENT_MODEL: ("entailment", "neutral", "contradiction")}
 
 
 class Entailment(Signal):
-    """Probabilities that the reference entails, contradicts or neither settles the candidate.
+    """Probabilities that the reference entails the candidate, contradicts it, or does neither.
 
     Args:
-        model: local folder or Hub id of a sequence-pair classifier with three labels.
-        labels: its labels in the order of its outputs, each beginning with "entail", "contra" or "neutral"; read from
-            its configuration by default.
-        device: where to compute; the best there is by default.
-        batch_tokens: padded tokens classified at once.
+        model: local folder or Hub id of a classifier of sentence pairs with three labels.
+        labels: its labels in the order of its outputs, each beginning with "entail", "contra" or "neutral"; default:
+            those of its configuration.
+        device: device of the model; default: the best one available.
+        batch_tokens: number of padded tokens classified at once.
     """
 
     name = "entailment"
@@ -46,6 +50,7 @@ class Entailment(Signal):
             AutoModelForSequenceClassification, model, role, self.device
         )
         config = self._model.config
+        labels = labels or UNNAMED_LABELS.get(model.partition("@")[0])
         names = list(labels) if labels else [config.id2label[i] for i in range(config.num_labels)]
         self._columns = label_columns(names, config.num_labels, model)
         self._max_length = readable_tokens(config, self._tokenizer)
@@ -54,7 +59,7 @@ class Entailment(Signal):
     def __call__(
         self, references: Sequence[str], candidates: Sequence[str], perturbations: Sequence[str] | None = None
     ) -> np.ndarray:
-        """Compute the three probabilities of each pair, shape (n, 3); the reference is the premise."""
+        """Compute the probabilities in the order of `values`, shape (n, 3); the reference is the premise."""
         import torch
 
         encoded = self._tokenizer(list(references), list(candidates), verbose=False)["input_ids"] if references else []
@@ -77,12 +82,12 @@ class Entailment(Signal):
 
 
 def label_columns(names: Sequence[str], size: int, model: str) -> list[int]:
-    """Find the classifier's outputs for entail, contradict and neutral, in that order.
+    """Return the indices of a classifier's outputs for entailment, contradiction and neutral, in that order.
 
     Args:
-        names: its labels in the order of its outputs.
-        size: how many outputs it has.
-        model: its name, for the message.
+        names: labels of the classifier in the order of its outputs.
+        size: number of its outputs.
+        model: name of the classifier, for the message.
 
     Raises:
         ValueError: if the labels are not these three, each once.
@@ -91,9 +96,9 @@ def label_columns(names: Sequence[str], size: int, model: str) -> list[int]:
         [i for i, name in enumerate(names) if str(name).lower().startswith(start)]
         for start in ("entail", "contra", "neutral")
     ]
-    if len(names) != size or size != 3 or any(len(found) != 1 for found in columns):
+    if len(names) != size or size != 3 or any(len(indices) != 1 for indices in columns):
         raise ValueError(
             f"entailment classifier {model} must have three labels, entailment, contradiction and neutral, found "
-            f"{', '.join(map(str, names))} for {size} outputs: name them in entailment_labels, in the order of its outputs"
+            f"{', '.join(map(str, names))} for {size} outputs: give entailment_labels, in the order of its outputs"
         )
-    return [found[0] for found in columns]
+    return [indices[0] for indices in columns]

@@ -8,22 +8,25 @@ import numpy as np
 
 from bleurt_repro.datasets_builders.signals.base import AUTOMATIC_METRICS, Signal
 
-# The paper says "ROUGE-N" of seq2seq's implementation, whose N is 2 by default:
+# BLEURT, A.3: "the seq2seq implementation of ROUGE-N". N is not stated; it is 2 by default there:
 # https://github.com/google/seq2seq/blob/master/seq2seq/metrics/rouge.py
 ROUGE_ORDER = 2
-ROUGE_SCORE, SEQ2SEQ = "rouge-score", "seq2seq"
-ROUGE_IMPLEMENTATIONS = (ROUGE_SCORE, SEQ2SEQ)
-# seq2seq adds it to the sum of precision and recall, so that F is 0 where both are.
+SEQ2SEQ, ROUGE_SCORE = "seq2seq", "rouge-score"
+ROUGE_IMPLEMENTATIONS = (SEQ2SEQ, ROUGE_SCORE)
+# seq2seq adds this to the sum of precision and recall, so that F is 0 if both are.
 _F1_SLACK = 1e-8
 
 
 class Rouge(Signal):
     """ROUGE-N, 0 to 1, without stemming, by one of two implementations.
 
-    "rouge-score", the library: runs of letters and digits, lower-cased; an n-gram counts as often as it occurs.
-    "seq2seq", as the paper has it: what stands between single blanks, in its own case; an n-gram counts once.
+    "seq2seq", as in the paper, compares sets of n-grams: an n-gram counts once, however often it occurs. Words are
+    what is between single blanks, as it is written: "late." and "Late" are not "late".
 
-    Where a text has fewer than N words there is no N-gram, and all three numbers are 0.
+    "rouge-score", the library, counts each n-gram as often as it occurs. Words are runs of letters and digits,
+    lower-cased.
+
+    A text of fewer than N words has no N-gram, and all three numbers are 0.
 
     Args:
         order: N, the length of the n-grams in words.
@@ -35,11 +38,13 @@ class Rouge(Signal):
     group = AUTOMATIC_METRICS
     values = ("precision", "recall", "f1")
 
-    def __init__(self, order: int = ROUGE_ORDER, implementation: str = ROUGE_SCORE) -> None:
+    def __init__(self, order: int = ROUGE_ORDER, implementation: str = SEQ2SEQ) -> None:
         if not 1 <= order <= 9:
             raise ValueError(f"the order of ROUGE-N must be 1 to 9 words, found {order}")
         if implementation not in ROUGE_IMPLEMENTATIONS:
-            raise ValueError(f"ROUGE must be of {' or '.join(ROUGE_IMPLEMENTATIONS)}, found {implementation!r}")
+            raise ValueError(
+                f"the implementation of ROUGE must be {' or '.join(ROUGE_IMPLEMENTATIONS)}, found {implementation!r}"
+            )
         self.order, self.implementation = order, implementation
 
     def __call__(
@@ -56,9 +61,9 @@ class Rouge(Signal):
     def _by_library(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[float, float, float]]:
         from rouge_score.rouge_scorer import RougeScorer
 
-        kind = f"rouge{self.order}"
-        scorer = RougeScorer([kind], use_stemmer=False)
-        return [tuple(scorer.score(reference, candidate)[kind]) for reference, candidate in pairs]
+        name = f"rouge{self.order}"
+        scorer = RougeScorer([name], use_stemmer=False)
+        return [tuple(scorer.score(reference, candidate)[name]) for reference, candidate in pairs]
 
 
 def seq2seq_rouge(reference: str, candidate: str, order: int = ROUGE_ORDER) -> tuple[float, float, float]:
@@ -70,14 +75,15 @@ def seq2seq_rouge(reference: str, candidate: str, order: int = ROUGE_ORDER) -> t
         order: N.
 
     Returns:
-        precision, recall and F.
+        Precision, recall and F.
     """
-    wanted, found = _ngrams(reference, order), _ngrams(candidate, order)
-    common = len(wanted & found)
-    precision, recall = common / len(found) if found else 0.0, common / len(wanted) if wanted else 0.0
+    in_reference, in_candidate = _ngrams(reference, order), _ngrams(candidate, order)
+    common = len(in_reference & in_candidate)
+    precision = common / len(in_candidate) if in_candidate else 0.0
+    recall = common / len(in_reference) if in_reference else 0.0
     return precision, recall, 2.0 * (precision * recall) / (precision + recall + _F1_SLACK)
 
 
 def _ngrams(text: str, order: int) -> set[tuple[str, ...]]:
-    words = text.split(" ")
-    return {tuple(words[i : i + order]) for i in range(len(words) - order + 1)}
+    tokens = text.split(" ")
+    return {tuple(tokens[i : i + order]) for i in range(len(tokens) - order + 1)}

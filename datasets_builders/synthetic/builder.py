@@ -1,4 +1,4 @@
-"""Open a set of synthetic pairs that `bleurt-repro data synthetic` has made (BLEURT, section 4)."""
+"""Open sets of synthetic pairs that `bleurt-repro data synthetic` has made (BLEURT, section 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["SyntheticPairs", "check_parts", "is_finished", "join_sets", "read_in
 
 
 def is_finished(folder: str | Path) -> bool:
-    """Return whether a folder holds a finished set."""
+    """Return whether a folder has a finished set."""
     path = Path(folder) / INFO_FILE
     return path.is_file() and "parts" in json.loads(path.read_text(encoding="utf-8"))
 
@@ -31,37 +31,37 @@ def read_info(folder: str | Path) -> dict[str, Any]:
     """Read the record of a finished set.
 
     Args:
-        folder: its folder.
+        folder: folder of the set.
 
     Returns:
-        the recipe, and "signals": for each, in order, name, size, loss, group, values, and mean and std (lists of
-        `size` numbers) by which training standardises it; "counts" by kind of pair; "parts" with their hashes.
+        The recipe; "signals": for each, in order, name, size, loss, group, values, and mean and std (lists of `size`
+        numbers) by which training standardises it; "counts" by group of pairs; "parts" with their hashes.
 
     Raises:
-        FileNotFoundError: if the folder holds no finished set.
+        FileNotFoundError: if the folder has no finished set.
     """
     path = Path(folder) / INFO_FILE
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder} has no {INFO_FILE}: it is no finished set of synthetic pairs; make one, or finish it, with "
+            f"{folder} has no {INFO_FILE}, so it is not a finished set of synthetic pairs: make or finish it with "
             "`bleurt-repro data synthetic --output`"
         )
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def check_parts(folder: str | Path) -> dict[str, Any]:
-    """Check that every part is in the folder as it was made.
+    """Check that every part is in the folder, unchanged.
 
     Returns:
-        the record, as `read_info`.
+        The record, as in `read_info`.
 
     Raises:
-        ValueError: naming the first part that is missing or changed.
+        ValueError: if a part is missing or changed; the message names the first.
     """
     info = read_info(folder)
-    for part in info["parts"]:
-        path = Path(folder) / part["file"]
-        if not path.is_file() or file_hash(path).hex() != part["sha256"]:
+    for part_file in info["parts"]:
+        path = Path(folder) / part_file["file"]
+        if not path.is_file() or file_hash(path).hex() != part_file["sha256"]:
             state = "changed" if path.is_file() else "missing"
             raise ValueError(
                 f"{path} is {state}: run `bleurt-repro data synthetic` with the same options to repair it"
@@ -70,57 +70,57 @@ def check_parts(folder: str | Path) -> dict[str, Any]:
 
 
 def join_sets(folders: Sequence[str | Path]) -> dict[str, Any]:
-    """Join the records of several finished sets, such as those made on several machines, each of its own text.
+    """Join the records of finished sets, such as sets of different texts that were made on different machines.
 
     Args:
-        folders: their folders, each as `check_parts` takes it.
+        folders: folders of the sets, each as in `check_parts`.
 
-    Returns:
-        "pairs", how many there are; "signals", as in `read_info`, mean and standard deviation being those of all pairs;
-        "parts" with the full path of each file.
+    Returns: "pairs", the number of all pairs; "signals", as in `read_info`, with the mean and standard deviation of
+        all pairs; "parts" with the full path of each file.
 
     Raises:
-        FileNotFoundError: if a folder holds no finished set.
-        ValueError: if a folder is named twice, a part is missing or changed, or the sets have different signals.
+        FileNotFoundError: if a folder has no finished set.
+        ValueError: if a folder is given twice, a part is missing or changed, or the sets have different signals.
     """
-    places = [Path(folder).resolve() for folder in folders]
-    if len(set(places)) < len(places):
-        raise ValueError(f"a set of pairs is named twice: {', '.join(map(str, folders))}")
+    paths = [Path(folder).resolve() for folder in folders]
+    if len(set(paths)) < len(paths):
+        raise ValueError(f"a set of pairs is given twice: {', '.join(map(str, folders))}")
     records = [check_parts(folder) for folder in folders]
     first = records[0]
     for folder, record in zip(folders, records, strict=True):
-        if _kinds(record) != _kinds(first):
+        if _signal_sizes(record) != _signal_sizes(first):
             raise ValueError(
-                f"{folder} has the signals {', '.join(_kinds(record))}, but {folders[0]} has {', '.join(_kinds(first))} "
-                "(name and numbers each): only sets of the same signals can be joined"
+                f"{folder} has the signals {', '.join(_signal_sizes(record))}, but {folders[0]} has "
+                f"{', '.join(_signal_sizes(first))} (name and size): only sets of the same signals can be joined"
             )
-        if other := [name for name, model in record["models"].items() if model != first["models"].get(name)]:
+        if roles := [role for role, model in record["models"].items() if model != first["models"].get(role)]:
             warnings.warn(
-                f"{folder} and {folders[0]} name different models as {', '.join(other)}: signals of different models "
-                "are learnt as one",
+                f"{folder} and {folders[0]} were made by different models ({', '.join(roles)}): training treats their "
+                "signals as the same",
                 stacklevel=2,
             )
     signals = []
-    for alike in zip(*(record["signals"] for record in records), strict=True):
-        moments = Moments.joined([(r["pairs"], s["mean"], s["std"]) for r, s in zip(records, alike, strict=True)])
-        signals.append({**alike[0], "mean": moments.mean.tolist(), "std": moments.std.tolist()})
-    parts = [
-        {**part, "file": str(place / part["file"])}
-        for place, record in zip(places, records, strict=True)
-        for part in record["parts"]
+    for same_signal in zip(*(record["signals"] for record in records), strict=True):
+        samples = [(record["pairs"], s["mean"], s["std"]) for record, s in zip(records, same_signal, strict=True)]
+        moments = Moments.joined(samples)
+        signals.append({**same_signal[0], "mean": moments.mean.tolist(), "std": moments.std.tolist()})
+    part_files = [
+        {**part_file, "file": str(path / part_file["file"])}
+        for path, record in zip(paths, records, strict=True)
+        for part_file in record["parts"]
     ]
-    return {"pairs": sum(record["pairs"] for record in records), "signals": signals, "parts": parts}
+    return {"pairs": sum(record["pairs"] for record in records), "signals": signals, "parts": part_files}
 
 
-def _kinds(record: dict[str, Any]) -> list[str]:
+def _signal_sizes(record: dict[str, Any]) -> list[str]:
     return [f"{signal['name']} ({signal['size']})" for signal in record["signals"]]
 
 
 @dataclass
 class SyntheticPairsConfig(datasets.BuilderConfig):
-    """Where the pairs are; see `SyntheticPairs`."""
+    """Options of `SyntheticPairs`."""
 
-    # Of the finished data: without it, the cache of `datasets` would return old rows.
+    # Hash of the finished data: without it, the cache of `datasets` would return old rows.
     fingerprint: str = ""
 
 
@@ -130,9 +130,9 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
     `datasets.load_dataset(folder)` opens the same rows without the check.
 
     Args:
-        data_dir: the folder of a finished set, or to be made.
-        source: to make it first, if it is not finished: the text, as `make_synthetic_pairs` takes it.
-        recipe: to make it first: a YAML file or the name of a ready recipe.
+        data_dir: folder of a finished set, or of a set to make.
+        source: text to make the set from, as in `make_synthetic_pairs`, if it is not finished.
+        recipe: recipe to make the set by: a YAML file, or the name of a recipe in the package.
         options: arguments of `datasets.DatasetBuilder`, such as cache_dir.
 
     Example:
@@ -141,7 +141,7 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
         >>> builder.as_dataset(split="train")  # doctest: +SKIP
     """
 
-    # Of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
+    # Name of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
     DATASET_NAME = "synthetic_pairs"
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = SyntheticPairsConfig
@@ -163,7 +163,7 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        files = [str(Path(self.config.data_dir) / part["file"]) for part in self.record["parts"]]
+        files = [str(Path(self.config.data_dir) / part_file["file"]) for part_file in self.record["parts"]]
         return [datasets.SplitGenerator(name=datasets.Split.TRAIN, gen_kwargs={"files": files})]
 
     def _generate_examples(self, files: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

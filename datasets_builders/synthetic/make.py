@@ -1,12 +1,13 @@
-"""Make synthetic pairs from text: the work behind `bleurt-repro data synthetic` (BLEURT, section 4).
+r"""Make synthetic pairs from text: the work behind `bleurt-repro data synthetic` (BLEURT, section 4).
 
     bleurt-repro data synthetic --input text.txt --output pairs --config paper
     bleurt-repro data synthetic --input text.txt --output pairs --config paper --num-shards 4 --shard-index 0
-    torchrun --nproc-per-node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper
+    torchrun --nproc-per-node 4 -m bleurt_repro.cli data synthetic --input text.txt --output pairs --config paper \
+        --num-shards auto
     bleurt-repro data synthetic --input text.txt --output pairs --config paper --engine ray
 
-Stopped at any moment and started again, it continues after the last finished part, and ends with the same bytes. With a
-larger `--max-segments` it adds to what is there.
+It can be stopped at any moment: started again, it continues after the last finished part, and ends with the same
+bytes. With a larger `--max-segments` it adds to the pairs that are there.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.datasets_builders.signals.rouge import ROUGE_SCORE
 from bleurt_repro.datasets_builders.synthetic.config import DEFAULT_INPUT, SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.pair_maker import PairMaker, model_identities
-from bleurt_repro.datasets_builders.synthetic.parts import Parts, to_table
+from bleurt_repro.datasets_builders.synthetic.parts import PartFiles, to_table
 from bleurt_repro.datasets_builders.synthetic.segments import Segment, Segments
 from bleurt_repro.datasets_builders.synthetic.summary import summarise
 from bleurt_repro.metric.bulk.ray_engine import Ahead, RayEngine
@@ -32,7 +32,7 @@ from bleurt_repro.metric.options import choose_shard
 if TYPE_CHECKING:
     from pyarrow import Table
 
-# Raised when the same recipe would give other bytes.
+# Increased when the same recipe would give other bytes.
 FORMAT_VERSION = 2
 LIBRARIES = (
     "torch",
@@ -51,53 +51,56 @@ def make_synthetic_pairs(
     source: str | None,
     output: str | Path,
     config: SyntheticConfig,
-    num_shards: int | None = None,
+    num_shards: int | str | None = None,
     shard_index: int | None = None,
     progress: bool | None = None,
     engine: RayEngine | None = None,
 ) -> dict[str, Any] | None:
-    """Make the pairs of an input, or one process's share of them, and sum up once all are made.
+    """Make the pairs of an input, or the share of one process, and summarise them once all are made.
 
     Args:
-        source: text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; English Wikipedia by default.
-        output: folder to write to, or to continue.
+        source: text, TSV, CSV, JSONL or Parquet file, dataset folder or Hub id; default: English Wikipedia.
+        output: folder to write to, or to resume.
         config: the recipe.
-        num_shards: processes that share the work; by default those of the launcher (`torchrun`), else one.
-        shard_index: which of them this is, from 0.
-        progress: show a bar; by default on a terminal.
-        engine: where parts are made; by default in this process. Ray's workers read the input themselves.
+        num_shards: number of processes that share the work, as in `choose_shard`; default: one.
+        shard_index: index of this process, from 0.
+        progress: whether to show a progress bar; default: on a terminal.
+        engine: Ray, to make the parts in its workers; default: in this process.
 
     Returns:
-        the report, or None if other processes have parts left to do.
+        The report, or None if other processes have parts left to make.
 
     Raises:
         FileNotFoundError: if the input or a model cannot be found.
-        ValueError: if the input or a model is not what it must be, or the folder holds something else.
+        ValueError: if the input or a model cannot be used, or the folder has other content.
     """
     shard = choose_shard(num_shards, shard_index)
     if engine is not None and shard.count > 1:
-        raise ValueError("engine ray shares out the work itself: leave out --num-shards, --shard-index and torchrun")
+        raise ValueError("engine ray distributes the work itself: leave out --num-shards and --shard-index")
     segments = Segments(source or DEFAULT_INPUT, config)
-    # A file is read through before any model is opened: what is wrong with it is reported at once, and the work is counted.
+    # 1. Read a file once before any model is opened: its errors are reported at once, and its segments are counted.
     total = sum(1 for _ in segments) if segments.is_local else config.max_segments
     recipe = make_recipe(segments, config)
     folder = Path(output)
-    parts = Parts(folder, recipe["fingerprint"])
-    for change in parts.prepare(recipe):
+    part_files = PartFiles(folder, recipe["fingerprint"])
+    for change in part_files.prepare(recipe):
         warnings.warn(
-            f"{folder} was begun with something else: {change}; numbers may differ in their last digits", stacklevel=2
+            f"{folder} was started in another environment: {change}; numbers may differ in their last digits",
+            stacklevel=2,
         )
-    work = _Work(config, parts, total, shard.count, progress)
+    # 2. Make this process's parts.
+    work = _Work(config, part_files, total, shard.count, progress)
     sizes = []
-    for part, members in enumerate(_chunks(segments, config.segments_per_part)):
-        sizes.append(len(members))
-        if part % shard.count == shard.index:
-            work.do(part, members, later=engine is not None)
+    for number, chunk in enumerate(_chunks(segments, config.segments_per_part)):
+        sizes.append(len(chunk))
+        if number % shard.count == shard.index:
+            work.do(number, chunk, later=engine is not None)
     if engine is not None:
         work.do_on_ray(engine, segments.source)
     work.close()
-    parts.refuse_more_than(len(sizes))
-    records = [parts.record(part, size) for part, size in enumerate(sizes)]
+    # 3. Summarise, if no other process has parts left.
+    part_files.refuse_more_than(len(sizes))
+    records = [part_files.record(number, size) for number, size in enumerate(sizes)]
     finished = [record for record in records if record is not None]
     if len(finished) < len(sizes):
         return None
@@ -106,11 +109,9 @@ def make_synthetic_pairs(
 
 
 def make_recipe(segments: Segments, config: SyntheticConfig) -> dict[str, Any]:
-    """Return what decides the data (recipe, input, models), its fingerprint, and the environment."""
-    # Neither where it is computed nor where it ends decides what a part holds.
+    """Return everything that decides the data (recipe, input, models), its fingerprint, and the environment."""
+    # The content of a part depends neither on the device nor on where the input ends.
     options = {key: value for key, value in config.to_dict().items() if key not in ("device", "max_segments")}
-    if config.rouge_implementation == ROUGE_SCORE:  # sets that were begun before there was a choice can be continued
-        del options["rouge_implementation"]
     decisive = {
         "format": FORMAT_VERSION,
         "config": options,
@@ -139,40 +140,41 @@ def _chunks(segments: Segments, size: int) -> Iterator[list[Segment]]:
 
 
 class _Work:
-    """Makes the parts that are not done yet, opening the models at the first of them."""
+    """Makes the parts that are not finished yet, and opens the models at the first of them."""
 
     def __init__(
-        self, config: SyntheticConfig, parts: Parts, total: int | None, shards: int, progress: bool | None
+        self, config: SyntheticConfig, part_files: PartFiles, total: int | None, shards: int, progress: bool | None
     ) -> None:
         from tqdm import tqdm
 
-        self.config, self.parts = config, parts
+        self.config, self.part_files = config, part_files
         self.maker: _PartMaker | None = None
-        mine = None if total is None else -(-total // shards)
+        share = None if total is None else -(-total // shards)
         disable = None if progress is None else not progress
-        self.bar = tqdm(total=mine, unit=" segments", disable=disable, smoothing=0.05)
+        self.bar = tqdm(total=share, unit=" segments", disable=disable, smoothing=0.05)
         self.pairs, self.started = 0, time.perf_counter()
-        self.left: dict[int, tuple[int, int]] = {}
+        # First and last-plus-one segment of each part that is left for Ray.
+        self.postponed: dict[int, tuple[int, int]] = {}
 
-    def do(self, part: int, segments: list[Segment], later: bool = False) -> None:
-        """Make one part, or note it for later, unless it is done."""
-        if self.parts.record(part, len(segments)) is not None:
+    def do(self, number: int, segments: list[Segment], later: bool = False) -> None:
+        """Make a part, or postpone it, unless it is finished."""
+        if self.part_files.record(number, len(segments)) is not None:
             self.bar.update(len(segments))
             return
         if later:
-            self.left[part] = (segments[0].segment_id, segments[-1].segment_id + 1)
+            self.postponed[number] = (segments[0].segment_id, segments[-1].segment_id + 1)
             return
         if self.maker is None:
             self.maker = _PartMaker(self.config)
             self.started = time.perf_counter()
-        self.parts.write(part, *self.maker.make(segments, self._count))
+        self.part_files.write(number, *self.maker.make(segments, self._count))
 
     def do_on_ray(self, engine: RayEngine, source: str) -> None:
-        """Make the parts that were noted."""
-        bounds, self.started = list(self.left.values()), time.perf_counter()
-        made = engine.map(_RayPartMaker, bounds, self.config.device, source=source, config=self.config)
-        for part, (table, record) in zip(self.left, made, strict=True):
-            self.parts.write(part, table, record)
+        """Make the postponed parts."""
+        bounds, self.started = list(self.postponed.values()), time.perf_counter()
+        results = engine.map(_RayPartMaker, bounds, self.config.device, source=source, config=self.config)
+        for number, (table, record) in zip(self.postponed, results, strict=True):
+            self.part_files.write(number, table, record)
             self._count(record["segments"], table.num_rows)
 
     def _count(self, segments: int, pairs: int) -> None:
@@ -181,7 +183,7 @@ class _Work:
         self.bar.update(segments)
 
     def close(self) -> None:
-        """End the bar."""
+        """Close the progress bar."""
         self.bar.close()
 
 
@@ -192,23 +194,23 @@ class _PartMaker:
         self.config, self.maker = config, PairMaker(config)
 
     def make(
-        self, segments: list[Segment], made: Callable[[int, int], object] = lambda segments, pairs: None
+        self, segments: list[Segment], report_progress: Callable[[int, int], object] = lambda segments, pairs: None
     ) -> tuple[Table, dict[str, Any]]:
         """Make one part.
 
         Args:
-            segments: of the part.
-            made: called with the numbers of segments and of pairs of each unit.
+            segments: segments of the part.
+            report_progress: function that is called with the numbers of segments and of pairs of each unit.
 
         Returns:
-            its pairs, and what is recorded of it.
+            The pairs, and the record of the part.
         """
         self.maker.restart()
         units = []
         for start in range(0, len(segments), self.config.unit_segments):
-            members = segments[start : start + self.config.unit_segments]
-            units.append(self.maker.make(members))
-            made(len(members), len(units[-1].pairs))
+            unit = segments[start : start + self.config.unit_segments]
+            units.append(self.maker.make(unit))
+            report_progress(len(unit), len(units[-1].pairs))
         signals = [signal.describe() for signal in self.maker.signals]
         clock = self.maker.clock
         record = {
@@ -216,7 +218,7 @@ class _PartMaker:
             "signals": signals,
             "stages": {stage: [clock.seconds[stage], clock.pairs[stage]] for stage in clock.seconds},
             "truncated": self.maker.truncated(),
-            "skipped": [item.to_dict() for unit in units for item in unit.skipped],
+            "skipped": [skipped.to_dict() for unit in units for skipped in unit.skipped],
         }
         return to_table(units, signals), record
 
@@ -225,9 +227,9 @@ class _RayPartMaker:
     """Makes parts in a worker of Ray.
 
     Args:
-        source: of `Segments`.
+        source: as in `Segments`.
         config: the recipe.
-        device: where to compute.
+        device: device of the models.
     """
 
     def __init__(self, source: str, config: SyntheticConfig, device: str) -> None:
@@ -236,5 +238,5 @@ class _RayPartMaker:
         self._maker = _PartMaker(config)
 
     def __call__(self, first: int, last: int) -> tuple[Table, dict[str, Any]]:
-        """Make the part of the segments from `first` up to `last`."""
+        """Make the part of the segments from number `first` to before `last`."""
         return self._maker.make(self._segments.run(first, last))

@@ -36,10 +36,10 @@ class Pair:
     """A reference and a candidate made from it.
 
     Attributes:
-        segment_id: the segment's number in the input.
-        reference: the segment.
-        candidate: what was made of it.
-        perturbation: how, such as "mask_filling_scattered" or "back_translation_fr".
+        segment_id: number of the segment in the input.
+        reference: text of the segment.
+        candidate: perturbed text.
+        perturbation: name of the perturbation, such as "mask_filling_scattered" or "back_translation_fr".
         word_dropping: whether words were dropped afterwards.
     """
 
@@ -51,7 +51,7 @@ class Pair:
 
 
 class Unit(NamedTuple):
-    """The result of some segments: pairs, each signal's numbers (pairs, size), and what was left out."""
+    """The result of some segments: pairs, the numbers of each signal, shape (pairs, size), and what was left out."""
 
     pairs: list[Pair]
     signals: dict[str, np.ndarray]
@@ -67,7 +67,7 @@ class StageClock:
 
     @contextlib.contextmanager
     def measure(self, stage: str, pairs: int) -> Iterator[None]:
-        """Count what runs inside as a stage's work on so many pairs."""
+        """Add the time of the block, and a number of pairs, to a stage."""
         start = time.perf_counter()
         yield
         self.seconds[stage] += time.perf_counter() - start
@@ -75,48 +75,51 @@ class StageClock:
 
 
 def random_for(seed: int, text: str, purpose: str) -> np.random.Generator:
-    """Return the random numbers of one segment for one purpose: the same wherever and whenever it is worked on.
+    """Return a random generator that depends on nothing but the seed, the segment and the purpose.
 
     Args:
-        seed: of the whole set.
+        seed: seed of the whole set.
         text: the segment.
-        purpose: what is decided; one decision's numbers do not depend on another's.
+        purpose: name of the decision; the numbers of one decision do not depend on those of another.
     """
     digest = hashlib.blake2b(f"{purpose}\0{text}".encode(), digest_size=8).digest()
     return np.random.default_rng([seed, int.from_bytes(digest, "big")])
 
 
 def model_identities(config: SyntheticConfig) -> dict[str, dict[str, str]]:
-    """Find every model of a recipe and identify it, without opening one.
+    """Find every model of a recipe and identify it, without opening it.
 
     Args:
         config: the recipe.
 
+    Returns:
+        The identity of each model (see `open_models.identify`) by its role.
+
     Raises:
-        FileNotFoundError: if one cannot be found.
+        FileNotFoundError: if a model cannot be found.
     """
     names = {}
     if config.mask_strategies:
         names["masked language model"] = config.masked_lm
-    for pivot in config.pivots:
-        names[f"translator {config.language}-{pivot.language}"] = pivot.forward
-        names[f"translator {pivot.language}-{config.language}"] = pivot.backward
+    for language, pair in config.language_pairs().items():
+        names[f"translator {config.language}-{language}"] = pair.forward
+        names[f"translator {language}-{config.language}"] = pair.backward
     if "bertscore" in config.signals:
         names["BERTscore encoder"] = config.bertscore_model
     if "entailment" in config.signals:
         names["entailment classifier"] = config.entailment_model
-    found: dict[str, dict[str, str]] = {}
+    identities: dict[str, dict[str, str]] = {}
     for role, name in names.items():
-        if name not in found:  # one model may have several roles, and hashing a large one takes seconds
-            found[name] = identify(name, find_model(name, role))
-    return {role: found[name] for role, name in names.items()}
+        if name not in identities:  # a model may have several roles, and hashing a large one takes seconds
+            identities[name] = identify(name, find_model(name, role))
+    return {role: identities[name] for role, name in names.items()}
 
 
 class PairMaker:
-    """The opened models of a recipe.
+    """The opened models of a recipe, which make the pairs of one unit of segments after another.
 
-    A unit's result depends on the recipe and the unit's segments alone: the translators forget between units, and no
-    batch reaches across two.
+    The result of a unit depends on the recipe and the unit's segments alone: the translators' memories are emptied
+    between units, and no batch reaches across two units.
 
     Args:
         config: the recipe.
@@ -135,16 +138,17 @@ class PairMaker:
             else None
         )
         self.translators: dict[str, Translator] = {}
-        self.round_trips = [
-            BackTranslation(
-                pivot.language,
-                self._translator(pivot.forward, f"{config.language}-{pivot.language}", work),
-                self._translator(pivot.backward, f"{pivot.language}-{config.language}", work),
-                pivot.forward_prefix,
-                pivot.backward_prefix,
+        self.round_trips = {
+            language: BackTranslation(
+                language,
+                self._translator(pair.forward, f"{config.language}-{language}", work),
+                self._translator(pair.backward, f"{language}-{config.language}", work),
+                pair.forward_prefix,
+                pair.backward_prefix,
             )
-            for pivot in config.pivots
-        ]
+            for language, pair in config.language_pairs().items()
+        }
+        self.back_translations = [self.round_trips[language] for language in config.pivots]
         self.signals = [self._signal(name, work) for name in config.signals]
 
     def _translator(self, model: str, direction: str, work: dict[str, Any]) -> Translator:
@@ -161,26 +165,26 @@ class PairMaker:
         if name == BertScore.name:
             return BertScore(config.bertscore_model, config.bertscore_layers, **work)
         if name == BackTranslationLikelihood.name:
-            return BackTranslationLikelihood(self.round_trips)
+            return BackTranslationLikelihood([self.round_trips[language] for language in config.likelihood_pivots])
         if name == Entailment.name:
             return Entailment(config.entailment_model, config.entailment_labels, **work)
         return BackTranslationFlag()
 
     def restart(self) -> None:
-        """Set the clock and the counts of cut texts back to nothing."""
+        """Set the clock and the counts of truncated texts back to 0."""
         self.clock = StageClock()
         for _, counter in self._counters():
             counter.truncated = 0
 
     def truncated(self) -> dict[str, int]:
-        """Count, for each model, the inputs that were cut to its length since the last `restart`."""
+        """Return, for each model, the number of inputs that were truncated to its length since the last `restart`."""
         truncated: Counter[str] = Counter()
         for name, counter in self._counters():
             truncated[name] += counter.truncated
         return dict(truncated)
 
     def _counters(self) -> list[tuple[str, Any]]:
-        counters: list[tuple[str, Any]] = [(f"translator {_shown(k)}", v) for k, v in self.translators.items()]
+        counters: list[tuple[str, Any]] = [(f"translator {_display_name(k)}", v) for k, v in self.translators.items()]
         return counters + [(signal.name, signal) for signal in self.signals if isinstance(signal, Entailment)]
 
     def make(self, segments: Sequence[Segment]) -> Unit:
@@ -205,10 +209,12 @@ class PairMaker:
     def _make(self, segments: Sequence[Segment]) -> Unit:
         for translator in self.translators.values():
             translator.forget()
+        # 1. Segments that fit all models, and their candidates.
         skipped: list[Skipped] = []
         pairs = self._perturb([segment for segment in segments if self._fits(segment, skipped)], skipped)
         references, candidates = [pair.reference for pair in pairs], [pair.candidate for pair in pairs]
         perturbations = [pair.perturbation for pair in pairs]
+        # 2. The signals of all pairs.
         signals = {}
         for signal in self.signals if pairs else ():
             with self.clock.measure(signal.name, len(pairs)):
@@ -217,9 +223,9 @@ class PairMaker:
         return Unit(pairs, signals, skipped)
 
     def _fits(self, segment: Segment, skipped: list[Skipped]) -> bool:
-        """Whether every model that reads a segment as it is can read all of it."""
+        """Return whether every model that reads whole segments can read all of this one; else add it to `skipped`."""
         readers: list[tuple[str, MaskFiller | Translator]] = [
-            (f"translator {_shown(k)}", v) for k, v in self.translators.items()
+            (f"translator {_display_name(k)}", v) for k, v in self.translators.items()
         ]
         readers += [("masked language model", self.mask_filler)] if self.mask_filler else []
         for name, reader in readers:
@@ -229,31 +235,34 @@ class PairMaker:
         return True
 
     def _perturb(self, segments: Sequence[Segment], skipped: list[Skipped]) -> list[Pair]:
-        """Make the candidates of each segment, in the order of the recipe, each followed by its dropped-words variant."""
+        """Make the candidates of each segment, in the recipe's order, each followed by its copy with words dropped."""
         candidates: dict[tuple[int, str], str] = {}
-        chosen = [self._choose(segment.text) for segment in segments]
+        perturbations = [self._draw_perturbations(segment.text) for segment in segments]
+        # 1. Mask fillings of all segments.
         if self.mask_filler is not None:
-            candidates |= self._fill_masks(self.mask_filler, segments, chosen, skipped)
-        for trip in self.round_trips:
-            rows = [i for i, names in enumerate(chosen) if trip.name in names]
+            candidates |= self._fill_masks(self.mask_filler, segments, perturbations, skipped)
+        # 2. Back-translations of all segments, one language after another.
+        for trip in self.back_translations:
+            rows = [i for i, names in enumerate(perturbations) if trip.name in names]
             with self.clock.measure(trip.name, len(rows)):
-                translated = trip([segments[i].text for i in rows])
-            for i, text in zip(rows, translated, strict=True):
+                translations = trip([segments[i].text for i in rows])
+            for i, text in zip(rows, translations, strict=True):
                 if text.strip():
                     candidates[i, trip.name] = text
                 else:
                     skipped.append(_skip(segments[i], f"{trip.name}: came back blank"))
+        # 3. All candidates of a segment together, some of them again with words dropped.
         return [
             pair
             for i, segment in enumerate(segments)
-            for name in chosen[i]
+            for name in perturbations[i]
             if (i, name) in candidates
             for pair in self._with_dropping(segment, candidates[i, name], name)
         ]
 
-    def _choose(self, text: str) -> list[str]:
-        """Choose the perturbations of a segment, in the recipe's order."""
-        names = [*self.config.mask_strategies, *(trip.name for trip in self.round_trips)]
+    def _draw_perturbations(self, text: str) -> list[str]:
+        """Draw the perturbations of a segment, in the order of the recipe."""
+        names = [*self.config.mask_strategies, *(trip.name for trip in self.back_translations)]
         count = self.config.perturbations_per_segment
         if count is None:
             return names
@@ -261,16 +270,17 @@ class PairMaker:
         return [names[i] for i in sorted(random.choice(len(names), size=count, replace=False))]
 
     def _fill_masks(
-        self, filler: MaskFiller, segments: Sequence[Segment], chosen: list[list[str]], skipped: list[Skipped]
+        self, filler: MaskFiller, segments: Sequence[Segment], perturbations: list[list[str]], skipped: list[Skipped]
     ) -> dict[tuple[int, str], str]:
+        """Return the filled texts by the index of their segment and the name of the strategy."""
         masked = {}
         for i, segment in enumerate(segments):
-            for name in (name for name in self.config.mask_strategies if name in chosen[i]):
-                item = filler.mask(segment.text, name, random_for(self.config.seed, segment.text, name))
-                if item is None:
+            for name in (name for name in self.config.mask_strategies if name in perturbations[i]):
+                masked_text = filler.mask(segment.text, name, random_for(self.config.seed, segment.text, name))
+                if masked_text is None:
                     skipped.append(_skip(segment, f"{name}: no word of at most {filler.max_masks} tokens"))
                 else:
-                    masked[i, name] = item
+                    masked[i, name] = masked_text
         with self.clock.measure("mask_filling", len(masked)):
             return dict(zip(masked, filler.fill(list(masked.values())), strict=True))
 
@@ -283,8 +293,8 @@ class PairMaker:
         return pairs
 
 
-def _shown(model: str) -> str:
-    """Name a model in what may be published: a folder by its last part, since the rest is of this machine."""
+def _display_name(model: str) -> str:
+    """Return the name of a model for what may be published: of a folder, the last part of its path alone."""
     return Path(model).name if Path(model).is_dir() else model
 
 
@@ -297,6 +307,6 @@ def _check_finite(name: str, numbers: np.ndarray, pairs: Sequence[Pair]) -> None
     if len(wrong):
         pair = pairs[wrong[0]]
         raise ValueError(
-            f"signal {name} is {numbers[wrong[0]].tolist()} for reference {pair.reference[:EXCERPT]!r} and candidate "
-            f"{pair.candidate[:EXCERPT]!r}: every number must be finite; check its model"
+            f"signal {name} must be finite, found {numbers[wrong[0]].tolist()} for reference "
+            f"{pair.reference[:EXCERPT]!r} and candidate {pair.candidate[:EXCERPT]!r}: check its model"
         )

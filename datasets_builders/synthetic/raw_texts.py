@@ -1,7 +1,7 @@
-"""Read raw texts from a file, a local dataset or a dataset of the Hub; a row that cannot be read is reported, not fatal.
+"""Read raw texts from a file, a local dataset or a dataset of the Hub.
 
-Files: text (one a line), TSV, CSV, JSON lines or Parquet; all but the last may be gzipped. Bytes that are not UTF-8 and
-lines that are not JSON cost their row only.
+Files are text (one per line), TSV, CSV, JSON lines or Parquet; all but the last may be gzipped. A row that cannot be
+read, such as a line that is not UTF-8 or not JSON, is reported and does not stop the reading.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from bleurt_repro.metric.files.records import (
     parquet_records,
     parse_json,
 )
-from bleurt_repro.metric.loading.hub import describe, explained, transport_errors
+from bleurt_repro.metric.loading.hub import describe, hub_request, transport_errors
 from bleurt_repro.metric.loading.quiet import first_line
 
 DEFAULT_COLUMN = "text"
 
 
 class Row(NamedTuple):
-    """A row of the input: its number from 1, its text, and why it has none, if so."""
+    """A row of the input: its number from 1, its text, and the reason why it cannot be used, if any."""
 
     number: int
     text: str
@@ -39,14 +39,14 @@ def read_rows(
     """Read the rows of an input.
 
     Args:
-        source: a file, a folder with a dataset in it, or a dataset's Hub id with an optional "@revision".
-        column: where the text is: a name, or in TSV and CSV a number from 1. Default: "text", or the only column.
-        subset: of a dataset, where it has several (its "configuration").
-        split: of a dataset.
+        source: file, folder with a dataset, or Hub id of a dataset with an optional "@revision".
+        column: column with the text: a name, or in TSV and CSV a number from 1; default: "text", or the only column.
+        subset: subset ("configuration") of a dataset.
+        split: split of a dataset.
 
     Raises:
         FileNotFoundError: if there is no such file, folder or dataset.
-        ValueError: if the input is empty or has no such column, naming those it has.
+        ValueError: if the input is empty or has no such column; the message names its columns.
     """
     path = Path(source).expanduser()
     if path.is_file():
@@ -58,7 +58,7 @@ def read_rows(
         empty = False
         yield row
     if empty:
-        raise ValueError(f"{source} is empty: it needs one text a row")
+        raise ValueError(f"{source} is empty: expected one text per row")
 
 
 def _read_file(path: Path, column: str | None) -> Iterable[Row]:
@@ -86,7 +86,7 @@ def _read_tsv(lines: Iterator[Row], column: str | None, path: Path) -> Iterator[
 
 
 def _read_csv(lines: Iterator[Row], column: str | None, path: Path) -> Iterator[Row]:
-    # One record a line: a broken quote then costs its row only.
+    # One record per line: a broken quote then affects its own row only.
     return _read_table(map(_split_csv, lines), column, path)
 
 
@@ -111,7 +111,7 @@ def _read_table(records: Iterator[tuple[Row, list[str]]], column: str | None, pa
 
 
 def _column_index(first: list[str], column: str | None, path: Path) -> tuple[int, bool]:
-    """Find the column by the file's first row; and say whether that row is a header."""
+    """Return the index of the column, and whether the first row of the file is a header."""
     if column is None and len(first) == 1:
         return 0, first[0].strip().lower() == DEFAULT_COLUMN
     name = column or DEFAULT_COLUMN
@@ -119,10 +119,10 @@ def _column_index(first: list[str], column: str | None, path: Path) -> tuple[int
         return first.index(name), True
     if name.isdigit() and 1 <= int(name) <= len(first):
         return int(name) - 1, False
-    found = ", ".join(repr(cell[:30]) for cell in first)
+    cells = ", ".join(repr(cell[:30]) for cell in first)
     raise ValueError(
-        f"{path} has no column {name!r}: its first row is {found}; name a column by its header, or by its number, "
-        f"1 to {len(first)}, if there is no header (--column)"
+        f"{path} has no column {name!r}: its first row is {cells}; give a name of its header or, without a header, a "
+        f"number from 1 to {len(first)} (--column)"
     )
 
 
@@ -156,7 +156,7 @@ def _read_dataset(source: str, column: str | None, subset: str | None, split: st
             records = saved[split] if isinstance(saved, dict) else saved
         else:
             name, _, revision = (source, "", "") if folder.is_dir() else source.partition("@")
-            records = explained(
+            records = hub_request(
                 lambda: load_dataset(name, subset, split=split, streaming=True, revision=revision or None),
                 source,
                 "dataset",
@@ -164,8 +164,8 @@ def _read_dataset(source: str, column: str | None, subset: str | None, split: st
             )
     except (ConnectionError, FileNotFoundError, ValueError, KeyError) as error:
         raise FileNotFoundError(
-            f"input {source}: no such file, and no dataset can be read there ({first_line(error)}): give a text, TSV, CSV, JSONL or "
-            "Parquet file, a folder with a dataset, or a Hub id"
+            f"input {source}: no such file, and no dataset can be read there ({first_line(error)}): give a text, TSV, "
+            "CSV, JSONL or Parquet file, a folder with a dataset, or a Hub id"
         ) from error
     try:
         yield from _pick(records, column, source)
@@ -195,5 +195,5 @@ def _row_of(number: int, record: dict[str, Any], name: str) -> Row:
 def _check_column(name: str, columns: list[str], source: str) -> None:
     if name not in columns:
         raise ValueError(
-            f"{source} has no column {name!r}, found {', '.join(columns)}: name the one with the text (--column)"
+            f"{source} has no column {name!r}, found {', '.join(columns)}: give the column with the text (--column)"
         )

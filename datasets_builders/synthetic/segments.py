@@ -1,9 +1,9 @@
 """The reference segments: cleaned, filtered and deduplicated texts; every row left out is counted and named.
 
-Running text can be cut into sentences (`split_sentences`), by a rule that is short enough to state: a line is a paragraph;
-lines that do not end in . ! or ? (headings, list items, captions) are left out. A paragraph is cut after . ! or ?, with
-closing quotes and brackets, where a blank and then a capital letter, a digit, or an opening quote or bracket follow - but
-not after a single capital (an initial), nor after a common abbreviation.
+Running text can be cut into sentences (`split_sentences`) by a simple rule. A line is a paragraph; lines that do not
+end in . ! or ? (headings, list items, captions) are left out. A paragraph is cut after . ! or ? and closing quotes or
+brackets, if a blank and then a capital letter, a digit, or an opening quote or bracket follow, but not after a single
+capital (an initial), nor after a common abbreviation.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 from bleurt_repro.metric.loading.checksums import file_hash
 from bleurt_repro.metric.loading.hub import dataset_revision
 
-EXCERPT = 80  # characters of a text that records and messages show
-# Written before the full stop, lower-cased.
+EXCERPT = 80  # characters of a text in records and messages
+# Without the full stop, lower-cased.
 ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st sr jr gen col lt sgt capt rev hon sen rep gov pres vs etc cf al ca approx no vol pp ed eds "
     "fig inc ltd co corp dept univ est mt ft jan feb mar apr jun jul aug sep sept oct nov dec e.g i.e u.s u.k".split()
@@ -34,14 +34,14 @@ LAST_WORD = re.compile(r"([^\s(\[\"'\u201c\u2018]+)$")
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something left out: where it stood in the input, why, and how it began."""
+    """A row or perturbation that was left out: its row in the input, the reason, and the beginning of its text."""
 
     row: int
     reason: str
     text: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a record for the log."""
+        """Return a record for the log."""
         return asdict(self)
 
 
@@ -50,9 +50,9 @@ class Segment:
     """A reference segment.
 
     Attributes:
-        segment_id: its number among the segments, from 0.
-        row: where it stood in the input, from 1: a line or a record.
-        text: without line breaks, one blank between words.
+        segment_id: number of the segment, from 0.
+        row: row of the input (line or record), from 1.
+        text: text without line breaks, with one blank between words.
     """
 
     segment_id: int
@@ -61,15 +61,15 @@ class Segment:
 
 
 class Segments:
-    """The segments of an input. Each iteration reads the input anew and refills `skipped`.
+    """The segments of an input. Each iteration reads the input again and refills `skipped`.
 
     Args:
-        source: a file, a dataset folder or a Hub id, as `raw_texts.read_rows` takes them.
-        config: length limits, column and so on.
+        source: file, dataset folder or Hub id, as in `raw_texts.read_rows`.
+        config: recipe with column, length limits and so on.
 
     Attributes:
-        rows: rows read in the last iteration.
-        skipped: what was left out in it, in order.
+        rows: number of rows read in the last iteration.
+        skipped: rows left out in the last iteration, in order.
     """
 
     def __init__(self, source: str, config: SyntheticConfig) -> None:
@@ -83,7 +83,7 @@ class Segments:
         return Path(self.source).expanduser().is_file()
 
     def identity(self) -> dict[str, Any]:
-        """Return exactly what is read, for the record beside the data: a file by its content, a dataset by its name."""
+        """Return what identifies the input: the hash of a file, or the name and revision of a dataset."""
         path = Path(self.source).expanduser()
         if path.is_file():
             return {"name": path.name, "sha256": file_hash(path).hex(), "column": self.config.column}
@@ -94,7 +94,7 @@ class Segments:
         """Read the segments in order.
 
         Raises:
-            ValueError: if not one is left, with the reasons why rows were skipped.
+            ValueError: if no segment is left; the message has the reasons why rows were skipped.
         """
         self.rows, self.skipped = 0, []
         seen: dict[bytes, int] = {}
@@ -127,7 +127,7 @@ class Segments:
                 yield row.number, unended[0], f"lines that end no sentence ({len(unended)})"
 
     def _fault(self, text: str) -> str:
-        """Return why a text is no segment, or nothing."""
+        """Return the reason why a text is not used, or an empty string."""
         config = self.config
         if not any(character.isalnum() for character in text):
             return "no words"
@@ -143,13 +143,13 @@ class Segments:
 
 
 def count_reasons(skipped: list[Skipped]) -> str:
-    """Count the reasons in one line, the commonest first; where a reason names a place, the place is left out."""
-    counts = Counter(general_reason(item.reason) for item in skipped)
+    """Return the counts of the reasons in one line, the most frequent first."""
+    counts = Counter(general_reason(row.reason) for row in skipped)
     return ", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "nothing was read"
 
 
 def general_reason(reason: str) -> str:
-    """Return a reason without the place it names, so that alike ones count together."""
+    """Return a reason without the position that it names, so that equal reasons are counted together."""
     return "duplicate" if reason.startswith("duplicate") else re.sub(r" \((byte )?\d+\)$", "", reason)
 
 
@@ -157,7 +157,7 @@ def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text in order.
 
     Args:
-        text: paragraphs, one a line.
+        text: paragraphs, one per line.
     """
     return [
         sentence for line in text.splitlines() if ends_sentence(line) for sentence in _split_paragraph(line.strip())
@@ -180,7 +180,7 @@ def _split_paragraph(paragraph: str) -> list[str]:
 
 
 def _abbreviated(before: str) -> bool:
-    """Whether the full stop after this text belongs to an abbreviation or an initial."""
-    found = LAST_WORD.search(before)
-    word = found.group(1) if found else ""
+    """Return whether the full stop after a text belongs to an abbreviation or an initial."""
+    match = LAST_WORD.search(before)
+    word = match.group(1) if match else ""
     return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper())

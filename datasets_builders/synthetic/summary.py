@@ -1,6 +1,7 @@
-"""Sum up a finished set of synthetic pairs: its record, a report of counts, speed and sampled rows, and its dataset card.
+"""Summarise a finished set of synthetic pairs: its record, its dataset card, and a report of counts, speed and
+samples.
 
-All is computed from the parts in the folder, whoever made them; report and card from the record and nothing else.
+All are computed from the parts in the folder, whichever processes made them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bleurt_repro.datasets_builders.fingerprints import configuration_name
-from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, INFO_FILE, Parts, to_json
+from bleurt_repro.datasets_builders.synthetic.parts import DATA_FOLDER, INFO_FILE, PartFiles, to_json
 from bleurt_repro.datasets_builders.synthetic.segments import Skipped, general_reason
 from bleurt_repro.metric.files.tables import markdown_table
 from bleurt_repro.metric.files.writing import atomic_folder, write_json_lines, write_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 PAPER = "https://aclanthology.org/2020.acl-main.704"
-# The Hub's classes of size: https://huggingface.co/docs/hub/datasets-cards
+# Size categories of the Hub: https://huggingface.co/docs/hub/datasets-cards
 SIZES = (
     (1_000, "n<1K"),
     (10_000, "1K<n<10K"),
@@ -34,7 +35,7 @@ SIZES = (
 REPORT_FILE = "report.json"
 SKIPPED_FILE = "skipped.jsonl"
 SAMPLED_ROWS = 10
-IDENTICAL = "identical"  # a row of the report: pairs whose candidate equals the reference
+IDENTICAL = "identical"  # group of the pairs whose candidate equals the reference
 
 
 def summarise(
@@ -47,21 +48,21 @@ def summarise(
 ) -> dict[str, Any]:
     """Write the record, the report, the log of skipped rows and the card beside the parts.
 
-    They take the place of those of a smaller set together, and so do its parts.
+    They replace those of a smaller set, together with its parts.
 
     Args:
-        folder: the output folder, all of its parts done.
-        recipe: what the pairs were made of.
-        signals: the description of each signal.
-        records: of the parts, in order.
-        rows: of the input that were read.
+        folder: the output folder, with all parts finished.
+        recipe: result of `make.make_recipe`.
+        signals: description of each signal.
+        records: records of the parts, in order.
+        rows: number of rows of the input that were read.
         skipped: rows of the input that gave no segment.
 
     Returns:
-        the report.
+        The report.
     """
     with atomic_folder(folder, last=INFO_FILE) as unfinished:
-        Parts(folder, recipe["fingerprint"]).gather(unfinished, records)
+        PartFiles(folder, recipe["fingerprint"]).gather(unfinished, records)
         return _write_summary(unfinished, recipe, signals, records, rows, skipped)
 
 
@@ -73,25 +74,27 @@ def _write_summary(
     rows: int,
     skipped: Sequence[Skipped],
 ) -> dict[str, Any]:
-    statistics, by_group = _moments(folder, signals, len(records))
-    left_out = [*(item.to_dict() for item in skipped), *(item for record in records for item in record["skipped"])]
+    overall, by_group = _moments(folder, signals, len(records))
+    left_out = [row.to_dict() for row in skipped] + [row for record in records for row in record["skipped"]]
     counts = {group: moments["count"] for group, moments in sorted(by_group.items())}
+    # 1. The record: recipe, counts, moments by which training standardises the signals, and parts with their hashes.
     info = {
         **recipe,
         "pairs": sum(record["pairs"] for record in records),
         "segments": sum(record["segments"] for record in records),
         "input_rows": rows,
-        "skipped": dict(Counter(general_reason(item["reason"]) for item in left_out).most_common()),
+        "skipped": dict(Counter(general_reason(row["reason"]) for row in left_out).most_common()),
         "counts": counts,
         "signals": [
-            {**item, "mean": statistics[item["name"]].mean.tolist(), "std": statistics[item["name"]].std.tolist()}
-            for item in signals
+            {**signal, "mean": overall[signal["name"]].mean.tolist(), "std": overall[signal["name"]].std.tolist()}
+            for signal in signals
         ],
         "parts": [
             {"file": _file_name(record["part"]), "sha256": record["sha256"], "pairs": record["pairs"]}
             for record in records
         ],
     }
+    # 2. The report, for people.
     report = {
         "pairs": info["pairs"],
         "segments": info["segments"],
@@ -110,37 +113,37 @@ def _write_summary(
     return report
 
 
-def _file_name(part: int) -> str:
-    return f"{DATA_FOLDER}/part-{part:05d}.parquet"
+def _file_name(number: int) -> str:
+    return f"{DATA_FOLDER}/part-{number:05d}.parquet"
 
 
-def _tables(folder: Path, parts: int) -> Iterator[Table]:
+def _tables(folder: Path, count: int) -> Iterator[Table]:
     import pyarrow.parquet as pq
 
-    for part in range(parts):
-        yield pq.read_table(folder / _file_name(part))
+    for number in range(count):
+        yield pq.read_table(folder / _file_name(number))
 
 
-def numbers_of(table: Table, name: str, size: int) -> np.ndarray:
-    """Return a signal's numbers, shape (pairs, size), float64."""
+def signal_values(table: Table, name: str, size: int) -> np.ndarray:
+    """Return the numbers of a signal, shape (pairs, size), float64."""
     return table[name].combine_chunks().flatten().to_numpy().reshape(-1, size).astype(np.float64)
 
 
 def _moments(
-    folder: Path, signals: Sequence[dict[str, Any]], parts: int
+    folder: Path, signals: Sequence[dict[str, Any]], part_count: int
 ) -> tuple[dict[str, Moments], dict[str, dict[str, Any]]]:
-    """Compute each signal's moments over all pairs, and count and means over each kind of pairs."""
-    overall = {item["name"]: Moments(item["size"]) for item in signals}
+    """Return the moments of each signal over all pairs, and, for each group of pairs, its count and mean signals."""
+    overall = {signal["name"]: Moments(signal["size"]) for signal in signals}
     grouped: dict[str, dict[str, Moments]] = {}
     counts: Counter[str] = Counter()
-    for table in _tables(folder, parts):
-        rows_of = _rows_by_group(table)
-        counts.update({group: len(rows) for group, rows in rows_of.items()})
-        for item in signals:
-            name, size = item["name"], item["size"]
-            numbers = numbers_of(table, name, size)
+    for table in _tables(folder, part_count):
+        rows_by_group = _rows_by_group(table)
+        counts.update({group: len(rows) for group, rows in rows_by_group.items()})
+        for signal in signals:
+            name, size = signal["name"], signal["size"]
+            numbers = signal_values(table, name, size)
             overall[name].add(numbers)
-            for group, rows in rows_of.items():
+            for group, rows in rows_by_group.items():
                 grouped.setdefault(group, {}).setdefault(name, Moments(size)).add(numbers[rows])
     by_group = {
         group: {
@@ -153,17 +156,18 @@ def _moments(
 
 
 def _rows_by_group(table: Table) -> dict[str, list[int]]:
+    """Return the row indices of each group; identical pairs are in two groups."""
     groups: dict[str, list[int]] = {}
     columns = (table[name].to_pylist() for name in ("perturbation", "word_dropping", "reference", "candidate"))
     for i, (perturbation, dropping, reference, candidate) in enumerate(zip(*columns, strict=True)):
-        groups.setdefault(group_of(perturbation, dropping), []).append(i)
+        groups.setdefault(group_name(perturbation, dropping), []).append(i)
         if reference == candidate:
             groups.setdefault(IDENTICAL, []).append(i)
     return groups
 
 
 def _stages(records: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Add up seconds and pairs of each stage over the parts and the processes that made them."""
+    """Add up the seconds and pairs of each stage over all parts, and so over all processes."""
     seconds: defaultdict[str, float] = defaultdict(float)
     pairs: Counter[str] = Counter()
     for record in records:
@@ -181,16 +185,16 @@ def _stages(records: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def _sample(folder: Path, records: Sequence[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Pick some rows at random, the same for the same data."""
+    """Draw some rows at random, the same rows for the same data."""
     import pyarrow.parquet as pq
 
     total = sum(record["pairs"] for record in records)
-    wanted = np.sort(np.random.default_rng(seed).choice(total, size=min(SAMPLED_ROWS, total), replace=False))
+    sample = np.sort(np.random.default_rng(seed).choice(total, size=min(SAMPLED_ROWS, total), replace=False))
     rows, start = [], 0
     for record in records:
-        here = [int(i) - start for i in wanted if start <= i < start + record["pairs"]]
-        if here:
-            rows += pq.read_table(folder / _file_name(record["part"])).take(here).to_pylist()
+        indices = [int(i) - start for i in sample if start <= i < start + record["pairs"]]
+        if indices:
+            rows += pq.read_table(folder / _file_name(record["part"])).take(indices).to_pylist()
         start += record["pairs"]
     return rows
 
@@ -199,7 +203,7 @@ class Moments:
     """Count, mean and standard deviation of columns of numbers that arrive in blocks.
 
     Args:
-        size: how many columns.
+        size: number of columns.
     """
 
     def __init__(self, size: int) -> None:
@@ -215,14 +219,14 @@ class Moments:
 
     @classmethod
     def joined(cls, samples: Sequence[tuple[int, Sequence[float], Sequence[float]]]) -> Moments:
-        """Join samples of which count, means and standard deviations are known; at least one."""
+        """Join at least one sample, each given by its count, means and standard deviations."""
         moments = cls(len(samples[0][1]))
         for count, mean, std in samples:
             moments._join(count, np.asarray(mean), np.asarray(std) ** 2 * count)
         return moments
 
     def _join(self, added: int, mean: np.ndarray, squares: np.ndarray) -> None:
-        # Chan, Golub and LeVeque (1979): joins the moments of two samples without loss of digits.
+        # Chan, Golub and LeVeque (1979) join the moments of two samples without loss of digits.
         count = self.count + added
         step = mean - self.mean
         self._squares += squares + step**2 * self.count * added / count
@@ -231,17 +235,17 @@ class Moments:
 
     @property
     def std(self) -> np.ndarray:
-        """The standard deviation of the rows as a population, shape (size,)."""
+        """The population standard deviation of the rows, shape (size,)."""
         return np.sqrt(self._squares / max(self.count, 1))
 
 
-def group_of(perturbation: str, word_dropping: bool) -> str:
-    """Name the kind of a pair in counts and tables."""
+def group_name(perturbation: str, word_dropping: bool) -> str:
+    """Return the name of a pair's group in counts and tables."""
     return f"{perturbation}+word_dropping" if word_dropping else perturbation
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out rows as a Markdown table, numbers with three significant digits or more."""
+    """Return rows as a Markdown table, with at least three significant digits."""
     return markdown_table(header, [[_rounded(cell) for cell in row] for row in rows])
 
 
@@ -250,25 +254,25 @@ def _rounded(value: Any) -> Any:
 
 
 def means_table(signals: Sequence[dict[str, Any]], report: dict[str, Any]) -> str:
-    """Show the mean of each signal for each kind of pairs.
+    """Return a Markdown table of the mean of each signal for each group of pairs.
 
     Args:
-        signals: the description of each signal.
-        report: as `summarise` returns it.
+        signals: description of each signal.
+        report: result of `summarise`.
     """
     groups = list(report["signal_means"])
     rows: list[list[Any]] = [["pairs", *(report["counts"][group] for group in groups)]]
-    for item in signals:
-        for i, value in enumerate(item["values"]):
-            label = item["name"] if item["size"] == 1 else f"{item['name']} {value}"
-            rows.append([label, *(report["signal_means"][group][item["name"]][i] for group in groups)])
+    for signal in signals:
+        for i, value in enumerate(signal["values"]):
+            label = signal["name"] if signal["size"] == 1 else f"{signal['name']} {value}"
+            rows.append([label, *(report["signal_means"][group][signal["name"]][i] for group in groups)])
     return _table(["mean of", *groups], rows)
 
 
 def stages_table(report: dict[str, Any]) -> str:
-    """Show how fast each stage was, in seconds of all processes together."""
+    """Return a Markdown table of the speed of each stage, in seconds of all processes together."""
     rows = [
-        [stage, item["pairs"], item["seconds"], item["pairs_per_second"]] for stage, item in report["stages"].items()
+        [name, stage["pairs"], stage["seconds"], stage["pairs_per_second"]] for name, stage in report["stages"].items()
     ]
     return _table(["stage", "pairs", "seconds", "pairs per second"], rows)
 
@@ -277,14 +281,15 @@ def report_text(info: dict[str, Any], report: dict[str, Any]) -> str:
     """Return the report for a terminal: counts, speed, means and sampled rows."""
     skipped = ", ".join(f"{count} {reason}" for reason, count in report["skipped"].items()) or "none"
     rows = [
-        f"[{row['perturbation']}{' + word dropping' if row['word_dropping'] else ''}]\n  {row['reference']}\n  {row['candidate']}"
+        f"[{group_name(row['perturbation'], row['word_dropping'])}]\n  {row['reference']}\n  {row['candidate']}"
         for row in report["sampled_rows"]
     ]
-    cut = ", ".join(f"{count} by {name}" for name, count in report["truncated"].items() if count) or "none"
+    truncated = ", ".join(f"{count} by {name}" for name, count in report["truncated"].items() if count) or "none"
     return "\n\n".join(
         [
-            f"{report['pairs']} pairs of {report['segments']} segments; {report['input_rows']} rows read; skipped: {skipped}",
-            f"Texts cut to a model's length: {cut}",
+            f"{report['pairs']} pairs from {report['segments']} segments; {report['input_rows']} rows read; "
+            f"skipped: {skipped}",
+            f"Texts truncated to a model's length: {truncated}",
             stages_table(report),
             means_table(info["signals"], report),
             "Sampled rows:\n" + "\n".join(rows),
@@ -293,16 +298,16 @@ def report_text(info: dict[str, Any], report: dict[str, Any]) -> str:
 
 
 def card(info: dict[str, Any], report: dict[str, Any]) -> str:
-    """Write the dataset card.
+    """Return the dataset card.
 
     Args:
-        info: the record of the data.
-        report: the report on it.
+        info: record of the data.
+        report: result of `summarise`.
     """
     from huggingface_hub import DatasetCardData
 
     config = info["config"]
-    name = configuration_name("pairs", (part["sha256"] for part in info["parts"]))
+    name = configuration_name("pairs", (part_file["sha256"] for part_file in info["parts"]))
     front = DatasetCardData(
         language=config["language"],
         license=config["license"],
@@ -313,12 +318,14 @@ def card(info: dict[str, Any], report: dict[str, Any]) -> str:
         configs=[{"config_name": name, "data_files": [{"split": "train", "path": "data/*.parquet"}]}],
     )
     signals = [
-        [item["name"], item["loss"], value, mean, std]
-        for item in info["signals"]
-        for value, mean, std in zip(item["values"], item["mean"], item["std"], strict=True)
+        [signal["name"], signal["loss"], value, mean, std]
+        for signal in info["signals"]
+        for value, mean, std in zip(signal["values"], signal["mean"], signal["std"], strict=True)
     ]
     counts = [[group, count] for group, count in info["counts"].items()]
-    models = [[role, item["name"], item.get("revision", ""), item["sha256"]] for role, item in info["models"].items()]
+    models = [
+        [role, model["name"], model.get("revision", ""), model["sha256"]] for role, model in info["models"].items()
+    ]
     return f"""---
 {front.to_yaml()}
 ---
@@ -331,10 +338,10 @@ def card(info: dict[str, Any], report: dict[str, Any]) -> str:
 
 ## Columns
 
-`segment_id`: the segment's number. `reference`: the segment. `candidate`: what was made of it; it may be empty.
-`perturbation`: how. `word_dropping`: whether words were then dropped. Then one list of numbers a signal. The numbers
-are as computed; standardise the regression signals by the means and deviations below, which `dataset_info.json` holds
-in full.
+`segment_id`: number of the segment. `reference`: the segment. `candidate`: the perturbed segment; it may be empty.
+`perturbation`: name of the perturbation. `word_dropping`: whether words were then dropped. Then one list of numbers
+per signal. The numbers are as computed; standardise the regression signals by the means and standard deviations below,
+which `dataset_info.json` has in full.
 
 {_table(["signal", "loss", "number", "mean", "standard deviation"], signals)}
 
@@ -342,7 +349,7 @@ in full.
 
 {_table(["made by", "pairs"], counts)}
 
-`identical` counts pairs of any kind whose candidate equals the reference. Means of the signals:
+`identical` counts the pairs whose candidate equals the reference. Means of the signals:
 
 {means_table(info["signals"], report)}
 
@@ -351,13 +358,14 @@ in full.
 {_table(["model", "name", "revision", "content hash"], models)}
 
 Seed {config["seed"]}; beam {config["beam_size"]}, up to {config["max_masks"]} masks, {config["masks_per_pass"]} filled
-between two runs of the model; words dropped from {config["dropping_rate"]:.0%} of the pairs. `recipe.json` holds all
-options. {sum(info["skipped"].values())} rows of the input or perturbations were left out; `skipped.jsonl`
-in the folder where the pairs were made names them.
+between two runs of the model; words dropped from {config["dropping_rate"]:.0%} of the pairs; back-translated through
+{", ".join(config["pivots"]) or "no language"}; ROUGE of {config["rouge_implementation"]}. `recipe.json` has all
+options. {sum(info["skipped"].values())} rows of the input or perturbations were left out; `skipped.jsonl` in the
+folder where the pairs were made names them.
 
 ## Limits
 
-The candidates are made by models and the signals are those models' opinions: they teach a metric what the models know.
+Models make the candidates and compute the signals: a metric learns from them what these models know.
 The licence and the content of the references are those of the input.
 
 ## Citation

@@ -30,11 +30,11 @@ def trip():
 
 def test_the_round_trip_is_two_translations(trip):
     assert trip.name == "back_translation_fr"
-    assert trip.there(["a cat", "it rains"]) == ["F(>>fr<< a cat)", "F(>>fr<< it rains)"]
+    assert trip.to_pivot(["a cat", "it rains"]) == ["F(>>fr<< a cat)", "F(>>fr<< it rains)"]
     assert trip(["a cat"]) == ["B(>>en<< F(>>fr<< a cat))"]
 
 
 def test_the_likelihood_is_that_of_the_text_given_the_translation_of_the_other(trip):
-    assert trip.log_likelihoods(given=["a cat", "hi"], texts=["a dog", "bye"]).tolist() == [-5, -3]
+    assert trip.log_likelihoods(["a cat", "hi"], ["a dog", "bye"]).tolist() == [-5, -3]
     assert trip.backward.asked == [(["F(>>fr<< a cat)", "F(>>fr<< hi)"], ["a dog", "bye"], ">>en<< ")]
     assert not trip.forward.asked

@@ -101,3 +101,15 @@ def test_labels_can_be_named(tmp_path):
         Entailment(str(folder), device="cpu")
     named = Entailment(str(folder), labels=["contradiction", "entailment", "neutral"], device="cpu")
     assert named._columns == [1, 0, 2]
+
+
+def test_the_default_classifier_has_labels_although_its_configuration_names_none(tmp_path, monkeypatch):
+    from bleurt_repro.datasets_builders.signals import entailment
+
+    folder = make_classifier(tmp_path, labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    load = entailment.load_model
+    monkeypatch.setattr(entailment, "load_model", lambda cls, name, *options: load(cls, str(folder), *options))
+    for revision in ("", "@main"):
+        assert Entailment(entailment.ENTAILMENT_MODEL + revision, device="cpu")._columns == [0, 2, 1]
+    with pytest.raises(ValueError, match="three labels.*found LABEL_0"):
+        Entailment("someone/bert-mnli", device="cpu")

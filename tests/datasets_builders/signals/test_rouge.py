@@ -18,15 +18,15 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("order", "reference", "candidate", "expected"), TABLE)
-def test_precision_recall_and_f(order, reference, candidate, expected):
-    assert Rouge(order)([reference], [candidate]).tolist() == [pytest.approx(list(expected))]
+def test_precision_recall_and_f_of_the_library(order, reference, candidate, expected):
+    assert Rouge(order, "rouge-score")([reference], [candidate]).tolist() == [pytest.approx(list(expected))]
 
 
 def test_the_default_is_two_words_as_in_the_papers_implementation():
-    assert Rouge().order == 2
+    assert (Rouge().order, Rouge().implementation) == (2, "seq2seq")
     assert Rouge()([], []).shape == (0, 3)
     nine = "one two three four five six seven eight nine"
-    assert Rouge(9)([nine], [nine]).tolist() == [[1, 1, 1]]
+    assert Rouge(9)([nine], [nine]).tolist() == [[1, 1, pytest.approx(1)]]
     for order in (0, 10):
         with pytest.raises(ValueError, match=f"1 to 9 words, found {order}"):
             Rouge(order)
@@ -57,13 +57,23 @@ F_SLACK = 1e-8  # in the denominator of seq2seq's F
 def test_seq2seq_counts_sets_of_words_between_blanks(order, reference, candidate, expected):
     precision, recall = expected
     f1 = 2 * precision * recall / (precision + recall + F_SLACK)
-    found = Rouge(order, "seq2seq")([reference], [candidate]).tolist()
-    assert found == [pytest.approx([precision, recall, f1], abs=1e-12)]
+    scores = Rouge(order, "seq2seq")([reference], [candidate]).tolist()
+    assert scores == [pytest.approx([precision, recall, f1], abs=1e-12)]
+
+
+def test_the_implementations_differ_in_case_and_punctuation():
+    reference, candidate = (
+        "The old bridge, closed last winter, opens again in May.",
+        "the old bridge opens again in may",
+    )
+    f1 = [Rouge(2, name)([reference], [candidate])[0, 2] for name in ("seq2seq", "rouge-score")]
+    # seq2seq: "opens again", "again in" of 9 and 6 bigrams; rouge-score: those, "the old", "old bridge" and "in may"
+    assert f1 == pytest.approx([2 * (2 / 6) * (2 / 9) / (2 / 6 + 2 / 9), 2 * (5 / 6) * (5 / 9) / (5 / 6 + 5 / 9)])
 
 
 def test_the_implementation_is_part_of_the_recipe():
-    assert SyntheticConfig(rouge_implementation="seq2seq").to_dict()["rouge_implementation"] == "seq2seq"
-    with pytest.raises(ValueError, match="rouge_implementation must be rouge-score or seq2seq, found 'rouge'"):
+    assert SyntheticConfig(rouge_implementation="rouge-score").to_dict()["rouge_implementation"] == "rouge-score"
+    with pytest.raises(ValueError, match=r"rouge_implementation must be of seq2seq, rouge-score, found \['rouge'\]"):
         SyntheticConfig(rouge_implementation="rouge")
-    with pytest.raises(ValueError, match="ROUGE must be of rouge-score or seq2seq, found 'rouge'"):
+    with pytest.raises(ValueError, match="implementation of ROUGE must be seq2seq or rouge-score, found 'rouge'"):
         Rouge(2, "rouge")

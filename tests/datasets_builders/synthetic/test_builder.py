@@ -64,19 +64,19 @@ def test_joined_sets_have_the_statistics_of_all_their_rows(folder, second):
         values = np.asarray(rows[signal["name"]])
         np.testing.assert_allclose(signal["mean"], values.mean(axis=0), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(signal["std"], values.std(axis=0), rtol=1e-9, atol=1e-12)
-    for one, signal in zip(join_sets([folder])["signals"], read_info(folder)["signals"], strict=True):
-        assert one == {**signal, "mean": pytest.approx(signal["mean"]), "std": pytest.approx(signal["std"])}
+    for joined_signal, signal in zip(join_sets([folder])["signals"], read_info(folder)["signals"], strict=True):
+        assert joined_signal == {**signal, "mean": pytest.approx(signal["mean"]), "std": pytest.approx(signal["std"])}
 
 
 def test_sets_that_do_not_go_together_are_refused_or_named(folder, second, tmp_path):
-    with pytest.raises(ValueError, match="named twice"):
+    with pytest.raises(ValueError, match="given twice"):
         join_sets([folder, folder])
     other = tmp_path / "other"
     shutil.copytree(second, other)
     info = json.loads((second / "dataset_info.json").read_text())
     info["models"]["BERTscore encoder"]["sha256"] = "0" * 12
     (other / "dataset_info.json").write_text(json.dumps(info))
-    with pytest.warns(UserWarning, match="different models as BERTscore encoder"):
+    with pytest.warns(UserWarning, match=r"different models \(BERTscore encoder\)"):
         join_sets([folder, other])
     info["signals"] = info["signals"][1:]
     (other / "dataset_info.json").write_text(json.dumps(info))
@@ -85,7 +85,7 @@ def test_sets_that_do_not_go_together_are_refused_or_named(folder, second, tmp_p
 
 
 def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no finished set of synthetic pairs; make one"):
+    with pytest.raises(FileNotFoundError, match="not a finished set of synthetic pairs: make or finish it"):
         SyntheticPairs(data_dir=tmp_path)
     import shutil
 

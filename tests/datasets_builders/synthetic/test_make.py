@@ -57,7 +57,6 @@ def test_the_whole_of_it(finished):
     }
     assert {*report["stages"]} == {
         "mask_filling",
-        "back_translation_fr",
         "back_translation_de",
         "bleu",
         "rouge",
@@ -177,14 +176,14 @@ def test_another_recipe_or_text_needs_another_folder(finished, config, text, tmp
 def test_a_change_of_versions_is_said(finished, config, text, tmp_path, monkeypatch):
     make_synthetic_pairs(text, tmp_path, config, 3, 0)
     monkeypatch.setattr(module, "_environment", lambda _: {"torch": "0.1"})
-    with pytest.warns(UserWarning, match="begun with something else: torch was .*, is 0.1; numbers may differ"):
+    with pytest.warns(UserWarning, match="started in another environment: torch was .*, is 0.1; numbers may differ"):
         make_synthetic_pairs(text, tmp_path, config)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("empty.txt", b"", "empty.txt is empty: it needs one text a row"),
+        ("empty.txt", b"", "empty.txt is empty: expected one text per row"),
         ("words.tsv", b"a\tb\n", "has no column 'text': its first row is 'a', 'b'"),
         ("latin.txt", "caf\xe9 au lait fort\n".encode("latin-1"), "none of its 1 rows is usable: 1 not UTF-8"),
         ("dots.txt", b"... !\n?\n", "none of its 2 rows is usable: 2 no words"),
@@ -238,4 +237,24 @@ def test_the_command_prints_the_report(finished, config, text, capsys):
         main(["data", "synthetic", "--input", text, "--output", str(folder), "--config", str(recipe)])
     printed = capsys.readouterr().out
     assert end.value.code in (0, None)
-    assert f"{report['pairs']} pairs of 12 segments" in printed and "Sampled rows:" in printed
+    assert f"{report['pairs']} pairs from 12 segments" in printed and "Sampled rows:" in printed
+
+
+def test_pivots_and_likelihoods_are_chosen_apart_on_the_command_line(config, text, tmp_path, capsys):
+    import yaml
+    from datasets import load_dataset
+
+    from bleurt_repro.cli import main
+
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump({**config.to_dict(), "signals": ["back_translation_likelihood"]}))
+    command = ["data", "synthetic", "--input", text, "--config", str(recipe), "--max-segments", "2"]
+    with pytest.raises(SystemExit):
+        main([*command, "--output", str(tmp_path / "out"), "--pivots", "fr", "de", "--likelihood-pivots", "de"])
+    pairs = load_dataset("parquet", data_files=str(tmp_path / "out/data/*.parquet"), split="train")
+    back_translations = {name for name in pairs["perturbation"] if name.startswith("back_translation")}
+    assert back_translations == {"back_translation_fr", "back_translation_de"}
+    assert {len(numbers) for numbers in pairs["back_translation_likelihood"]} == {2}
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--output", str(tmp_path / "other"), "--pivots", "es"])
+    assert end.value.code == 2 and "pivots must be of fr, de, found ['es']" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_rows_that_cannot_be_read_are_said(tmp_path):
     ("name", "content", "column", "message"),
     [
         ("a.txt", "", None, "a.txt is empty"),
-        ("a.tsv", "x\ty\n", None, "no column 'text': its first row is 'x', 'y'; name .* number, 1 to 2"),
+        ("a.tsv", "x\ty\n", None, "no column 'text': its first row is 'x', 'y'; give .* number from 1 to 2"),
         ("a.tsv", "x\ty\n", "3", "no column '3'"),
         ("a.csv", "x,y\n", "z", "no column 'z'"),
         ("a.jsonl", '{"body": "x"}\n', None, "no column 'text', found body"),

@@ -68,10 +68,10 @@ def test_the_card_opens_the_data_and_says_what_it_is():
 def test_the_report_shows_everything_in_plain_text():
     text = report_text(INFO, REPORT)
     for phrase in (
-        "2 pairs of 1 segments; 4 rows read; skipped: 3 no words",
-        "cut to a model's length: 2 by translator mt",
+        "2 pairs from 1 segments; 4 rows read; skipped: 3 no words",
+        "truncated to a model's length: 2 by translator mt",
         "| rouge   | 2       | 0.500     | 4.000              |",
         "| rouge precision | 0.500                 |",
-        "[back_translation_fr + word dropping]\n  a\n  b",
+        "[back_translation_fr+word_dropping]\n  a\n  b",
     ):
         assert phrase in text

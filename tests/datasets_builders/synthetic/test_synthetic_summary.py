@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 from bleurt_repro.datasets_builders.synthetic.pair_maker import Pair, Unit
-from bleurt_repro.datasets_builders.synthetic.parts import Parts, to_table
+from bleurt_repro.datasets_builders.synthetic.parts import PartFiles, to_table
 from bleurt_repro.datasets_builders.synthetic.segments import Skipped
 from bleurt_repro.datasets_builders.synthetic.summary import Moments, summarise
 
@@ -39,12 +39,12 @@ def test_moments_of_blocks_are_those_of_the_whole(blocks):
 
 @pytest.fixture()
 def finished(tmp_path):
-    parts = Parts(tmp_path, "f")
-    made = [
+    part_files = PartFiles(tmp_path, "f")
+    rows_by_part = [
         [("a b", "a b", "mask_filling_scattered", False, 100.0), ("a b", "a", "mask_filling_scattered", True, 10.0)],
         [("c d", "e", "back_translation_fr", False, 4.0)],
     ]
-    for number, rows in enumerate(made):
+    for number, rows in enumerate(rows_by_part):
         pairs = [Pair(number, *row[:4]) for row in rows]
         unit = Unit(pairs, {"bleu": np.array([[row[4]] for row in rows])}, [])
         skipped = [Skipped(7 + number, "back_translation_de: came back blank", "c d").to_dict()]
@@ -54,8 +54,8 @@ def finished(tmp_path):
             "truncated": {"entailment": number},
             "skipped": skipped,
         }
-        parts.write(number, to_table([unit], [SIGNAL]), facts)
-    records = [parts.record(number, 1) for number in range(2)]
+        part_files.write(number, to_table([unit], [SIGNAL]), facts)
+    records = [part_files.record(number, 1) for number in range(2)]
     skipped = [Skipped(2, "duplicate of row 1", "a b"), Skipped(4, "duplicate of row 3", "c d")]
     report = summarise(tmp_path, RECIPE, [SIGNAL], records, 6, skipped)
     return tmp_path, report
@@ -102,6 +102,6 @@ def test_leftovers_of_killed_processes_are_removed(finished):
     assert not list(folder.rglob("*.tmp"))
     leftover = folder / "data" / ".part-00001.parquet.77.tmp"
     leftover.write_bytes(b"half")
-    records = [Parts(folder, "f").record(number, 1) for number in range(2)]
+    records = [PartFiles(folder, "f").record(number, 1) for number in range(2)]
     summarise(folder, RECIPE, [SIGNAL], records, 6, [])
     assert not leftover.exists()
