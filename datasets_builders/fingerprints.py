@@ -1,4 +1,4 @@
-"""Hash data and code, so that a builder's cache never returns rows that they would not make now."""
+"""Hash data and code, so that the cache of a builder never returns outdated rows."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 
 
 def configuration_name(prefix: str, hashes: Iterable[str]) -> str:
-    """Name the only configuration of a folder of data after its content, for the card.
+    """Return the name of the only configuration of a data folder, for its card: it depends on the content.
 
-    `datasets` finds what it has cached of a folder by the folder's own name and the configuration's: under one fixed name,
-    another folder `pairs`, or this one after it grew, would silently return the old rows.
+    `datasets` looks up its cache by the names of the folder and the configuration. Under a fixed name, another folder
+    `pairs`, or the same one after it grew, would return the old rows.
 
     Args:
-        prefix: what it is.
-        hashes: of the data files, in order.
+        prefix: beginning of the name.
+        hashes: hashes of the data files, in order.
     """
     return f"{prefix}-{hashlib.sha256(''.join(hashes).encode()).hexdigest()[:8]}"
 
 
 def fingerprint(files: Iterable[str | Path]) -> str:
-    """Hash files, and the code that reads them: the builders and the readers of files.
+    """Return a hash of files and of the code that reads them: the builders and the readers of files.
 
-    `datasets` names a builder's cache folder by the configuration alone; a fingerprint among its fields makes it
-    depend on what is read, and on what reads it, too.
+    `datasets` names the cache folder of a builder by its configuration. A fingerprint among the fields of the
+    configuration makes the cache depend on the files and the code as well.
 
     Args:
-        files: what is read; the order counts.
+        files: files that are read; their order counts.
 
     Returns:
         16 hexadecimal digits.

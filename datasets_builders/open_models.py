@@ -1,4 +1,5 @@
-"""Find and open the models that make perturbations and signals: a local folder, or a Hub id with an optional @revision.
+"""Find and open the models that make perturbations and signals: a local folder, or a Hub id with an optional
+@revision.
 
 Only safetensors weights are opened, and no code of a model is run.
 """
@@ -16,24 +17,24 @@ from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
 if TYPE_CHECKING:
     import torch
 
-# What decides a model's output, and so what is fetched and hashed: configuration, weights, tokenizer.
+# Files that decide a model's output, and so are downloaded and hashed: configuration, weights, tokenizer.
 MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm")
-# What training leaves beside a model, and what does not change what the model computes.
+# Files that training leaves beside a model, and that do not change its output.
 RECORDS = ("results.json", "all_results.json", "train_results.json", "eval_results.json", "trainer_state.json")
 NEEDS = "give a folder as save_pretrained() writes it, or a Hub id such as org/name or org/name@revision"
 
 
 def find_model(name: str, role: str, hashes: FileHashes | None = None) -> Path:
-    """Find a model's folder, fetching it from the Hub if it is named by a Hub id.
+    """Return the folder of a model, which is downloaded if the name is a Hub id.
 
     Args:
-        name: a local folder, or "org/name" with an optional "@revision".
-        role: what the model is for, for the messages: "masked language model", "translator en-fr", ...
-        hashes: takes up the hashes of what is fetched, which is checked by them.
+        name: local folder, or "org/name" with an optional "@revision".
+        role: role of the model, for messages: "masked language model", "translator en-fr", ...
+        hashes: cache of hashes, which the hashes of downloaded files are added to.
 
     Raises:
-        FileNotFoundError: if there is neither such a folder nor such a repository within reach.
-        ValueError: if the Hub refuses, a file is damaged, or what is found has no configuration or no safetensors weights.
+        FileNotFoundError: if there is no such folder, and no such repository or no connection.
+        ValueError: if the Hub refuses, a file is damaged, or the model has no configuration or no safetensors weights.
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
@@ -41,12 +42,12 @@ def find_model(name: str, role: str, hashes: FileHashes | None = None) -> Path:
     if not (folder / "config.json").is_file():
         raise ValueError(f"{role} {name} has no config.json: {NEEDS}")
     if not any(folder.glob("*.safetensors")):
-        raise ValueError(f"{role} {name} has no *.safetensors weights, the only kind that is opened: {NEEDS}")
+        raise ValueError(f"{role} {name} has no *.safetensors weights, the only format that is opened: {NEEDS}")
     return folder
 
 
 def _download(name: str, role: str, hashes: FileHashes | None) -> Path:
-    # A path with a leading dot or slash, or of several levels, was meant for a folder.
+    # A path with a leading dot or slash, or of several levels, is meant to be a folder.
     if not ANY_HUB_ID.fullmatch(name) or name.startswith("."):
         raise FileNotFoundError(f"{role}: there is no folder {name}: {NEEDS}")
     folder = download(name, MODEL_FILES, role, hashes)
@@ -56,15 +57,15 @@ def _download(name: str, role: str, hashes: FileHashes | None) -> Path:
 
 
 def identify(name: str, folder: Path, hashes: FileHashes | None = None) -> dict[str, str]:
-    """Return what tells a model from any other, for the record beside the data.
+    """Return what identifies a model, for the record beside the data.
 
     Args:
-        name: what it was asked for by.
-        folder: its files.
-        hashes: those already known of its files.
+        name: name of the model, as the user gave it.
+        folder: folder of its files.
+        hashes: cache of hashes of its files.
 
     Returns:
-        "name", "sha256" (the first 12 digits, over configuration, weights and tokenizer) and, of a Hub model, "revision".
+        "name", "sha256" (12 digits, over configuration, weights and tokenizer) and, for a Hub model, "revision".
     """
     digest, hashes = hashlib.sha256(), hashes or FileHashes()
     for path in sorted({path for pattern in MODEL_FILES for path in folder.glob(pattern)}):
@@ -84,17 +85,17 @@ def load_model(
     """Open a model in float32 and evaluation mode, and its tokenizer.
 
     Args:
-        auto_class: an Auto class of `transformers`.
-        name: as for `find_model`.
-        role: as for `find_model`.
-        device: where the model goes.
+        auto_class: Auto class of `transformers`.
+        name: as in `find_model`.
+        role: as in `find_model`.
+        device: device of the model.
 
     Returns:
-        the model, its tokenizer, and its identity as `identify` returns it.
+        The model, its tokenizer, and its identity as in `identify`.
 
     Raises:
-        FileNotFoundError: as `find_model`.
-        ValueError: if the folder holds no such model.
+        FileNotFoundError: as in `find_model`.
+        ValueError: if the folder has no such model.
     """
     import torch
 
@@ -111,11 +112,11 @@ def load_model(
                 output_loading_info=True,
             )
             tokenizer = load_tokenizer(folder)
-    except Exception as error:  # whatever a damaged folder makes the reader raise, the user needs one sentence
+    except Exception as error:  # damaged files make the readers raise almost anything
         raise ValueError(f"{role} {name} cannot be opened ({first_line(error)}): {NEEDS}") from error
-    lacking = sorted(str(key) for key in report["missing_keys"])
-    if lacking:
-        raise ValueError(f"{role} {name} is not trained for that: it lacks weights ({', '.join(lacking[:3])})")
+    missing = sorted(str(key) for key in report["missing_keys"])
+    if missing:
+        raise ValueError(f"{role} {name} was not trained for this task: it lacks weights ({', '.join(missing[:3])})")
     return model.eval().to(device), tokenizer, identify(name, folder, hashes)
 
 
@@ -127,7 +128,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def default_device() -> str:
-    """Name the best device there is; under a launcher, the process's own GPU."""
+    """Return the best device available; under a launcher, the GPU of this process."""
     import os
 
     import torch

@@ -2,9 +2,9 @@
 
     bleurt-repro data pseudo-labels --input parallel.tsv --translator MODEL --teacher CHECKPOINT --output DIR
 
-DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and teachers' scores are kept
-in DIR/parts, a part at a time: a killed run continues. Without a teacher DIR gets triples.jsonl alone, for a metric that
-runs elsewhere (such as COMET); its scores, one a line, come back with `--scores`.
+DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and teachers' scores are
+kept in DIR/parts, a part at a time: a killed run continues. Without a teacher DIR gets triples.jsonl alone, for a
+metric that runs elsewhere (such as COMET); its scores, one a line, come back with `--scores`.
 """
 
 from __future__ import annotations

@@ -11,25 +11,25 @@ from bleurt_repro.datasets_builders.open_models import default_device, load_mode
 from bleurt_repro.metric.forward.pairs import batches_by_tokens
 from bleurt_repro.metric.layout import readable_tokens
 
-# A translation may be this much longer than its source, in tokens; a model that repeats itself stops there.
+# Longest translation of a source of n tokens: 2 n + 8 tokens, where a model that repeats itself is stopped.
 LENGTH_FACTOR, LENGTH_SLACK = 2, 8
-# The distribution over the whole vocabulary is held for every scored token, so fewer are scored at once.
+# Scoring holds the distribution over the vocabulary for every token, so its batches are smaller by this factor.
 SCORED_SHARE = 4
 
 
 class Translator:
-    """One translation model, with a memory of what it has translated.
+    """A translation model that remembers its translations.
 
     Args:
         model: local folder or Hub id of a sequence-to-sequence model.
-        role: what it is for, for messages.
-        device: where to compute; the best there is by default.
-        batch_tokens: padded source tokens translated at once.
+        role: role of the model, for messages.
+        device: device of the model; default: the best one available.
+        batch_tokens: number of padded source tokens translated at once.
 
     Attributes:
-        identity: which model this is.
-        max_tokens: the longest text it reads or writes.
-        truncated: how many texts were longer than that and were cut.
+        identity: name and hash of the model.
+        max_tokens: length of the longest text that the model reads or writes, in tokens.
+        truncated: number of texts that were truncated to that length.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class Translator:
         self.max_tokens = readable_tokens(self._model.config, self._tokenizer)
         self.truncated = 0
         self._memory: dict[tuple[str, str], str] = {}
-        # The model's own settings (its begin and end tokens, words it must not write), without its search; and without
-        # an end forced at the batch's limit, which would depend on what else is in the batch.
+        # Greedy search with the model's begin, end and forbidden tokens. It sets no end token at the batch's length
+        # limit, which would depend on the other texts of the batch.
         self._model.generation_config.update(
             num_beams=1,
             do_sample=False,
@@ -54,7 +54,7 @@ class Translator:
         )
 
     def forget(self) -> None:
-        """Empty the memory of translations."""
+        """Forget all translations."""
         self._memory.clear()
 
     def count_tokens(self, text: str) -> int:
@@ -62,11 +62,11 @@ class Translator:
         return len(self._tokenizer(text, verbose=False)["input_ids"])
 
     def translate(self, texts: Sequence[str], prefix: str = "") -> list[str]:
-        """Translate by taking the likeliest token at each step; a text that was translated before is not again.
+        """Translate texts greedily; translations that are remembered are not computed again.
 
         Args:
             texts: any texts.
-            prefix: put before each, such as ">>fr<< " for a model of several target languages.
+            prefix: prefix of each text, such as ">>fr<< " for a model of several target languages.
         """
         new = [text for text in dict.fromkeys(texts) if (prefix, text) not in self._memory]
         sources = self._encode([prefix + text for text in new])
@@ -81,10 +81,10 @@ class Translator:
         Args:
             sources: n texts of the source language.
             targets: n texts of the target language.
-            prefix: put before each source.
+            prefix: prefix of each source.
 
         Returns:
-            the mean log-probability of a target's tokens in nats, shape (n,).
+            Mean log-probability of the tokens of each target in nats, shape (n,).
         """
         source_ids = self._encode([prefix + text for text in sources])
         target_ids = self._encode(targets, target=True)
@@ -99,7 +99,7 @@ class Translator:
             return []
         encoded = self._tokenizer(**{"text_target" if target else "text": list(texts)}, verbose=False)["input_ids"]
         self.truncated += sum(len(ids) > self.max_tokens for ids in encoded)
-        # The last token ends the sentence: it stays.
+        # Texts that are too long keep their last token, which ends the sentence.
         return [ids if len(ids) <= self.max_tokens else ids[: self.max_tokens - 1] + ids[-1:] for ids in encoded]
 
     def _generate(self, sources: list[list[int]]) -> list[str]:
@@ -107,10 +107,10 @@ class Translator:
 
         limits = [min(LENGTH_FACTOR * len(ids) + LENGTH_SLACK, self.max_tokens - 1) for ids in sources]
         with torch.inference_mode():
-            written = self._model.generate(**self._pad(sources), max_new_tokens=max(limits))
-        # Each text's own limit, so that its translation does not depend on what was in its batch.
-        kept = [row[1 : 1 + limit] for row, limit in zip(written.tolist(), limits, strict=True)]
-        return [text.strip() for text in self._tokenizer.batch_decode(kept, skip_special_tokens=True)]
+            generated = self._model.generate(**self._pad(sources), max_new_tokens=max(limits))
+        # Each text has its own limit, so that its translation does not depend on the other texts of the batch.
+        ids = [row[1 : 1 + limit] for row, limit in zip(generated.tolist(), limits, strict=True)]
+        return [text.strip() for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
     def _score(self, sources: list[list[int]], targets: list[list[int]]) -> np.ndarray:
         import torch
@@ -120,7 +120,8 @@ class Translator:
             logits = self._model(
                 **self._pad(sources), labels=labels["input_ids"]
             ).logits  # (batch, tokens, vocabulary)
-            # The vocabulary stays the last dimension: softmax over a transposed one costs five times as much.
+            # Flattened, so that the vocabulary is the last dimension: over a transposed one, softmax is five times
+            # slower.
             token_losses = torch.nn.functional.cross_entropy(
                 logits.float().flatten(0, 1), labels["input_ids"].flatten(), reduction="none"
             ).view(labels["input_ids"].shape)

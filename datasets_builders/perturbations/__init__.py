@@ -10,5 +10,5 @@ CONTIGUOUS = f"{MASK_FILLING}_contiguous"
 
 
 def back_translation_name(language: str) -> str:
-    """Name back-translation through a language, such as `back_translation_fr`."""
+    """Return the name of back-translation through a language, such as `back_translation_fr`."""
     return f"{BACK_TRANSLATION}_{language}"

@@ -1,10 +1,9 @@
-"""Mask filling: words are masked and a masked language model writes others in their place (BLEURT, 4.1 and A.1).
+"""Mask filling: words are masked, and a masked language model replaces them (BLEURT, 4.1 and A.1).
 
-1. `STRATEGIES` choose the words to mask: scattered ones, or a contiguous run.
-2. `MaskFiller.fill` is a beam search from left to right over the masks: the score of a hypothesis is the sum of the
-   log-probabilities of its fills, each given the text with the earlier fills in it and the later masks open.
-3. `splice` puts the filled tokens back into the text, so that what was not masked stays as it was written, letter for
-   letter.
+1. `STRATEGIES` choose the words to mask: scattered words, or a contiguous run.
+2. `MaskFiller.fill` is a beam search over the masks from left to right: the score of a hypothesis is the sum of the
+   log-probabilities of its fills, each given the text with the earlier masks filled and the later ones open.
+3. `splice` puts the filled tokens back into the text, so that what was not masked stays as it was, letter by letter.
 """
 
 from __future__ import annotations
@@ -32,39 +31,39 @@ MAX_MASKS = 15
 
 
 def choose_scattered(sizes: Sequence[int], max_masks: int, random: np.random.Generator) -> list[int]:
-    """Choose random words, their number uniform from one to as many as there may be masks.
+    """Choose random words; their number is uniform from one to the number of masks allowed.
 
     Args:
-        sizes: tokens of each word; a word takes one mask a token.
-        max_masks: most tokens of the chosen words together.
-        random: decides how many and which.
+        sizes: number of tokens of each word; each token takes a mask.
+        max_masks: largest number of tokens of the chosen words together.
+        random: generator that decides how many words are chosen, and which.
 
     Returns:
-        the indices of the chosen words in ascending order; none if no word fits.
+        The indices of the chosen words in ascending order; empty if no word fits.
     """
     fitting = [i for i, size in enumerate(sizes) if size <= max_masks]
     if not fitting:
         return []
-    wanted = random.integers(1, min(max_masks, len(fitting)), endpoint=True)
+    count = random.integers(1, min(max_masks, len(fitting)), endpoint=True)
     chosen: list[int] = []
-    room = max_masks
+    masks_left = max_masks
     for i in random.permutation(fitting):
-        if len(chosen) < wanted and sizes[i] <= room:
+        if len(chosen) < count and sizes[i] <= masks_left:
             chosen.append(int(i))
-            room -= sizes[i]
+            masks_left -= sizes[i]
     return sorted(chosen)
 
 
 def choose_contiguous(sizes: Sequence[int], max_masks: int, random: np.random.Generator) -> list[int]:
-    """Choose adjacent words: where they start is uniform, and so is how many there are among the numbers that fit.
+    """Choose adjacent words; their start is uniform, and so is their number among the numbers that fit.
 
     Args:
-        sizes: tokens of each word; a word takes one mask a token.
-        max_masks: most tokens of the chosen words together.
-        random: decides where and how many.
+        sizes: number of tokens of each word; each token takes a mask.
+        max_masks: largest number of tokens of the chosen words together.
+        random: generator that decides where the words start, and how many are chosen.
 
     Returns:
-        the indices of the chosen words in ascending order; none if no word fits.
+        The indices of the chosen words in ascending order; empty if no word fits.
     """
     fitting = [i for i, size in enumerate(sizes) if size <= max_masks]
     if not fitting:
@@ -85,23 +84,23 @@ class MaskedText:
     """A text with masks in it.
 
     Attributes:
-        text: as it was.
-        ids: its token ids, special tokens included and masks in place.
-        original_ids: the same without masks.
+        text: original text.
+        ids: token ids, special tokens included, with masks.
+        original_ids: token ids without masks.
         spans: first and last-plus-one character of each token.
-        words: positions of the tokens of each masked word.
+        masked_words: positions of the tokens of each masked word.
     """
 
     text: str
     ids: list[int]
     original_ids: list[int]
     spans: list[tuple[int, int]]
-    words: list[list[int]]
+    masked_words: list[list[int]]
 
     @property
     def masks(self) -> list[int]:
         """Positions of the masks, from left to right."""
-        return [position for word in self.words for position in word]
+        return [position for word in self.masked_words for position in word]
 
 
 class MaskFiller:
@@ -109,16 +108,16 @@ class MaskFiller:
 
     Args:
         model: local folder or Hub id of a masked language model with a fast tokenizer.
-        beam_size: hypotheses kept of each text.
-        max_masks: most masks in a text.
-        masks_per_pass: masks filled between two runs of the model. With 1, as in the paper, each fill is conditioned
-            on all before it; with more, on those of the earlier passes, at that much less cost.
-        device: where to compute; the best there is by default.
-        batch_tokens: padded tokens (of all hypotheses) in one run of the model.
+        beam_size: number of hypotheses per text.
+        max_masks: largest number of masks in a text.
+        masks_per_pass: number of masks filled between two runs of the model. With 1, as in the paper, each fill is
+            conditioned on all earlier ones; with k, on those of earlier passes alone, at 1/k of the cost.
+        device: device of the model; default: the best one available.
+        batch_tokens: number of padded tokens, of all hypotheses, in one run of the model.
 
     Attributes:
-        identity: which model this is.
-        max_tokens: the longest text it reads.
+        identity: name and hash of the model.
+        max_tokens: length of the longest text that the model reads, in tokens.
     """
 
     def __init__(
@@ -152,17 +151,17 @@ class MaskFiller:
         Args:
             text: any text.
             strategy: one of `STRATEGIES`.
-            random: decides which words.
+            random: generator that decides which words.
 
         Returns:
-            the masked text, or None if it has no word of so few tokens that they can be masked.
+            The masked text, or None if every word has more tokens than masks are allowed.
         """
         encoding = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
-        ids, words = list(encoding["input_ids"]), _tokens_of_words(encoding.word_ids())
-        chosen = STRATEGIES[strategy]([len(word) for word in words], self.max_masks, random)
+        ids, word_positions = list(encoding["input_ids"]), _positions_by_word(encoding.word_ids())
+        chosen = STRATEGIES[strategy]([len(positions) for positions in word_positions], self.max_masks, random)
         if not chosen:
             return None
-        masked_words = [words[i] for i in chosen]
+        masked_words = [word_positions[i] for i in chosen]
         masked_ids = list(ids)
         for position in (position for word in masked_words for position in word):
             masked_ids[position] = self._tokenizer.mask_token_id
@@ -173,36 +172,46 @@ class MaskFiller:
         import torch
 
         filled: list[str] = [""] * len(masked)
-        for batch in batches_by_tokens([len(item.ids) * self.beam_size for item in masked], self.batch_tokens):
-            # Most masks first: the texts whose masks are all filled drop off the end.
+        for batch in batches_by_tokens([len(text.ids) * self.beam_size for text in masked], self.batch_tokens):
+            # The texts with most masks come first, so that those whose masks are all filled are at the end.
             batch = sorted(batch, key=lambda i: -len(masked[i].masks))
             with torch.inference_mode():
-                found = self._search([masked[i] for i in batch])
-            for i, ids in zip(batch, found, strict=True):
+                best = self._search([masked[i] for i in batch])
+            for i, ids in zip(batch, best, strict=True):
                 filled[i] = self._write(masked[i], ids)
         return filled
 
     def _search(self, batch: list[MaskedText]) -> list[list[int]]:
-        """Fill the masks of some texts, those with most masks first; the token ids of the best of each."""
+        """Fill the masks of a batch by beam search.
+
+        Args:
+            batch: texts, those with most masks first.
+
+        Returns:
+            The token ids of the best hypothesis of each text.
+        """
         import torch
 
-        padded = self._tokenizer.pad({"input_ids": [item.ids for item in batch]}, return_tensors="pt", verbose=False)
+        # 1. Start with one hypothesis per text: the text with all masks open.
+        padded = self._tokenizer.pad({"input_ids": [text.ids for text in batch]}, return_tensors="pt", verbose=False)
         ids = padded["input_ids"][:, None].to(self.device)  # (texts, hypotheses, tokens)
         attention = padded["attention_mask"].to(self.device)  # (texts, tokens)
-        counts = [len(item.masks) for item in batch]
+        counts = [len(text.masks) for text in batch]
         masks = torch.zeros(len(batch), counts[0], dtype=torch.long)
-        for row, item in enumerate(batch):
-            masks[row, : counts[row]] = torch.tensor(item.masks)
+        for row, text in enumerate(batch):
+            masks[row, : counts[row]] = torch.tensor(text.masks)
         masks = masks.to(self.device)
         scores = torch.zeros(len(batch), 1, device=self.device)
         for first in range(0, counts[0], self.masks_per_pass):
+            # 2. Run the model on all hypotheses of the texts that have a mask left, and read the next masks of each.
             live = sum(count > first for count in counts)
             fills = self._log_probabilities(
                 ids[:live], attention[:live], masks[:live, first : first + self.masks_per_pass]
             )
-            # Which of this pass' hypotheses each hypothesis comes from.
+            # Hypotheses are extended several times per pass: `origins` has the row of `fills` of each.
             origins = torch.arange(ids.shape[1], device=self.device).expand(live, -1)
             for offset in range(fills.shape[2]):
+                # 3. Fill one mask after another: extend all hypotheses, keep the best, and put in their tokens.
                 live = sum(count > first + offset for count in counts)
                 best, parents, tokens = self._extend(scores[:live], fills[:live, :, offset], origins[:live])
                 extended = _take(ids[:live], parents)
@@ -214,20 +223,21 @@ class MaskFiller:
                     ids, scores = extended, best
                 else:
                     ids[:live], scores[:live] = extended, best
-        return [row[: len(item.ids)] for row, item in zip(ids[:, 0].tolist(), batch, strict=True)]
+        # 4. Hypotheses are sorted, best first.
+        return [row[: len(text.ids)] for row, text in zip(ids[:, 0].tolist(), batch, strict=True)]
 
     def _extend(self, scores: torch.Tensor, fills: torch.Tensor, origins: torch.Tensor) -> tuple[Any, Any, Any]:
         """Extend every hypothesis by every token and keep the best.
 
         Args:
             scores: (texts, hypotheses).
-            fills: log-probabilities of the mask's fill, (texts, hypotheses of the pass, vocabulary).
+            fills: log-probabilities of the tokens at the mask, (texts, hypotheses of the pass, vocabulary).
             origins: row of `fills` that belongs to each hypothesis, (texts, hypotheses).
 
         Returns:
-            scores, parents and tokens of the best, best first, each (texts, beam).
+            Scores, parents and tokens of the best hypotheses, best first, each of shape (texts, beam).
         """
-        # A hypothesis has at most beam_size children among the best, so the rest of the vocabulary is left out early.
+        # At most beam_size extensions of a hypothesis are among the best, so all other tokens are left out early.
         width = min(self.beam_size, fills.shape[2])
         top, tokens = fills.topk(width, dim=2)
         top, tokens = _take(top, origins), _take(tokens, origins)  # (texts, hypotheses, width)
@@ -241,10 +251,10 @@ class MaskFiller:
         Args:
             ids: (texts, hypotheses, tokens).
             attention: (texts, tokens).
-            positions: the masks to read, (texts, masks).
+            positions: positions of the masks to read, (texts, masks).
 
         Returns:
-            log-probabilities, (texts, hypotheses, masks, vocabulary); special tokens have none.
+            Log-probabilities, (texts, hypotheses, masks, vocabulary); minus infinity for special tokens.
         """
         texts, hypotheses, _ = ids.shape
         self._head_inputs = positions.repeat_interleave(hypotheses, dim=0)
@@ -255,33 +265,38 @@ class MaskFiller:
         return fills.unflatten(0, (texts, hypotheses))
 
     def _keep_head_inputs(self, module: Any, arguments: Any, output: Any) -> Any:
-        """Pass on to the vocabulary head only the vectors at the masks: it costs as much as the layers below it."""
+        """Pass only the vectors at the masks to the vocabulary head, which costs as much as the layers below it."""
         vectors = output.last_hidden_state
         index = self._head_inputs[..., None].expand(-1, -1, vectors.shape[-1])  # type: ignore[index]
         output.last_hidden_state = vectors.gather(1, index)
         return output
 
-    def _write(self, item: MaskedText, ids: list[int]) -> str:
-        """Write the filled text; a word that was filled with itself stays as it was written."""
-        changed = [p for word in item.words if any(ids[q] != item.original_ids[q] for q in word) for p in word]
-        return splice(item.text, item.spans, ids, changed, self._decode)
+    def _write(self, masked: MaskedText, ids: list[int]) -> str:
+        """Return the filled text; a word that was filled with itself stays as it was."""
+        changed = [
+            position
+            for positions in masked.masked_words
+            if any(ids[p] != masked.original_ids[p] for p in positions)
+            for position in positions
+        ]
+        return splice(masked.text, masked.spans, ids, changed, self._decode)
 
     def _decode(self, ids: list[int]) -> str:
         return self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=True)
 
 
 def _take(values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Pick hypotheses: values (texts, hypotheses, x) and rows (texts, k) make (texts, k, x)."""
+    """Return selected hypotheses: of values (texts, hypotheses, x), the rows (texts, k), as (texts, k, x)."""
     return values.gather(1, rows[..., None].expand(-1, -1, values.shape[2]))
 
 
-def _tokens_of_words(word_of_token: list[int | None]) -> list[list[int]]:
-    """Turn the word of each token into the tokens of each word; special tokens belong to none."""
-    words: dict[int, list[int]] = {}
-    for position, word in enumerate(word_of_token):
+def _positions_by_word(word_ids: list[int | None]) -> list[list[int]]:
+    """Return the positions of the tokens of each word, from the word of each token; special tokens have none."""
+    positions_by_word: dict[int, list[int]] = {}
+    for position, word in enumerate(word_ids):
         if word is not None:
-            words.setdefault(word, []).append(position)
-    return list(words.values())
+            positions_by_word.setdefault(word, []).append(position)
+    return list(positions_by_word.values())
 
 
 def splice(
@@ -291,51 +306,51 @@ def splice(
     changed: Sequence[int],
     decode: Callable[[list[int]], str],
 ) -> str:
-    """Replace the text of some tokens by what now stands in their place.
+    """Replace some tokens of a text by new ones, and leave everything else as it is.
 
     Args:
-        text: the original text.
+        text: original text.
         spans: first and last-plus-one character of each token in it.
-        ids: the token ids, the new ones in place.
-        changed: positions of the tokens to replace, ascending.
-        decode: turns token ids into text, special tokens included.
+        ids: token ids, with the new ones in place.
+        changed: positions of the new tokens, ascending.
+        decode: function that turns token ids into text, special tokens included.
 
     Returns:
-        the new text; it begins with a capital if the original did.
+        The new text; it begins with a capital if the original does.
     """
-    parts, cursor = [], 0
-    # Positions that follow one another have the same difference to their rank.
+    pieces, cursor = [], 0
+    # Group adjacent positions: their difference to their rank is the same.
     for _, group in groupby(enumerate(changed), key=lambda pair: pair[1] - pair[0]):
         run = [position for _, position in group]
         start, end = spans[run[0]][0], spans[run[-1]][1]
         piece, glued = _decode_after(ids, run, decode)
-        if start == 0 and text[:1].isupper():  # models of lower-cased text forget it
+        if start == 0 and text[:1].isupper():  # uncased models write it in lower case
             piece = piece[:1].upper() + piece[1:]
-        parts.append(_join(text[cursor:start], piece, glued))
+        pieces.append(_join(text[cursor:start], piece, glued))
         if piece[-1:].isalnum() and text[end : end + 1].isalnum():
-            parts.append(" ")
+            pieces.append(" ")
         cursor = end
-    return "".join([*parts, text[cursor:]])
+    return "".join([*pieces, text[cursor:]])
 
 
 def _decode_after(ids: Sequence[int], run: list[int], decode: Callable[[list[int]], str]) -> tuple[str, bool]:
-    """Decode a run of tokens as it reads after the token before it.
+    """Decode a run of tokens as it reads after the previous token.
 
     Returns:
-        the text, and whether it is attached to that token (a word piece, a full stop).
+        The text, and whether it is attached to the previous token (a word piece, a full stop).
     """
     filled = [ids[position] for position in run]
     if run[0] > 0:
-        anchor = ids[run[0] - 1]
-        alone, together = decode([anchor]), decode([anchor, *filled])
+        previous = ids[run[0] - 1]
+        alone, together = decode([previous]), decode([previous, *filled])
         if together.startswith(alone):
-            rest = together[len(alone) :]
-            return rest.strip(), not rest[:1].isspace()
+            piece = together[len(alone) :]
+            return piece.strip(), not piece[:1].isspace()
     return decode(filled).strip(), False
 
 
 def _join(before: str, piece: str, glued: bool) -> str:
-    """Append a piece to the text before it, with a blank where the piece or the original asks for one."""
+    """Append a piece to the text before it, with a blank unless it is attached or follows no word."""
     if glued:
         return before.rstrip() + piece
     needs_blank = before[-1:].isalnum() and piece[:1].isalnum()

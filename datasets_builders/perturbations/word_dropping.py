@@ -1,4 +1,4 @@
-"""Word dropping: void or cut-off outputs of a generator, imitated (BLEURT, section 4.1 and A.1)."""
+"""Word dropping, which imitates void or truncated outputs of a generator (BLEURT, section 4.1 and A.1)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ DROPPING_RATE = 0.3
 
 
 def drop_words(text: str, random: np.random.Generator) -> str:
-    """Drop a number of words, uniform from none to all, from random places.
+    """Drop random words of a text; their number is uniform from none to all.
 
     Args:
-        text: words between blanks.
-        random: decides how many and which.
+        text: words separated by blanks.
+        random: generator that decides how many words are dropped, and which.
 
     Returns:
-        the words that remain, in order, one blank between them; empty if all were dropped.
+        The remaining words in order, separated by one blank; empty if all were dropped.
     """
-    words = text.split()
-    dropped = random.integers(0, len(words), endpoint=True)
-    kept = np.sort(random.permutation(len(words))[dropped:])
-    return " ".join(words[i] for i in kept)
+    tokens = text.split()
+    dropped = random.integers(0, len(tokens), endpoint=True)
+    remaining = np.sort(random.permutation(len(tokens))[dropped:])
+    return " ".join(tokens[i] for i in remaining)

@@ -97,5 +97,5 @@ def test_damaged_and_unfit_models_are_refused(tiny_teachers, tmp_path):
         load_model(AutoModelForMaskedLM, str(broken), "masked language model")
     with pytest.raises(ValueError, match="translator .* cannot be opened"):
         load_model(AutoModelForSeq2SeqLM, str(tiny_teachers.masked_lm), "translator")
-    with pytest.raises(ValueError, match="is not trained for that: it lacks weights .cls"):
+    with pytest.raises(ValueError, match="was not trained for this task: it lacks weights .cls"):
         load_model(AutoModelForMaskedLM, str(tiny_teachers.classifier), "masked language model")
