@@ -2,9 +2,9 @@
 
     bleurt-repro data pseudo-labels --input parallel.tsv --translator MODEL --teacher CHECKPOINT --output DIR
 
-DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and teachers' scores are
-kept in DIR/parts, a part at a time: a killed run continues. Without a teacher DIR gets triples.jsonl alone, for a
-metric that runs elsewhere (such as COMET); its scores, one a line, come back with `--scores`.
+DIR gets train.jsonl, ratings that `bleurt-repro finetune` trains on, and info.json. Triples and the teachers' scores
+are written to DIR/parts in parts of 1,024, so that a killed run continues. Without a teacher, DIR gets triples.jsonl
+alone, for a metric that runs elsewhere (such as COMET); give its scores, one per line, with `--scores`.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ Triple = dict[str, Any]
 
 # RoBLEURT, section 2.2: the share of hypotheses that lose words.
 DROPPING_RATE = 0.3
-PART = 1024  # triples
+PART_SIZE = 1024  # triples
 PARTS, TRIPLES, TRAIN, INFO = "parts", "triples.jsonl", "train.jsonl", "info.json"
 
 
 @dataclass(frozen=True)
 class PseudoLabelOptions:
-    """How the data are made.
+    """Options of pseudo-labels.
 
     Attributes:
-        input: records with source and reference; or with reference and candidate where hypotheses are there already,
-            and then with source if a teacher reads it.
+        input: file of records with source and reference; or, if it has hypotheses, with reference and candidate, and
+            with source if a teacher reads sources.
         output: folder to write.
-        translator: sequence-to-sequence model that makes hypotheses; None where they are there.
-        prefix: put before each source, such as ">>en<< ".
+        translator: sequence-to-sequence model that makes hypotheses; None if the input has them.
+        prefix: prefix of each source, such as ">>en<< ".
         teachers: checkpoints whose scores become labels.
-        score_files: files of one score a line, in the order of triples.jsonl.
-        weights: of the teachers, then of the score files, in the mean that is the label; all alike by default.
+        score_files: files with one score per line, in the order of triples.jsonl.
+        weights: weights of the teachers, then of the score files, in the mean that is the label; default: equal.
         dropping_rate: share of the hypotheses that lose words.
-        seed: of the dropping.
+        seed: seed of the word dropping.
         lp: language pair to record, such as "de-en".
-        max_records: stop after so many; all by default.
-        device: where to compute.
-        dtype: arithmetic of the teachers, "float32", "bfloat16" or "float16"; with the last two labels come sooner
-            and differ a little.
+        max_records: largest number of records to read; default: all.
+        device: device of the models.
+        dtype: arithmetic of the teachers: "float32", or "bfloat16" or "float16", which are faster and give slightly
+            different labels.
     """
 
     input: str
@@ -76,10 +76,10 @@ class PseudoLabelOptions:
             raise ValueError(
                 f"the share of hypotheses that lose words must be from 0 to 1, found {self.dropping_rate}"
             )
-        judges = len(self.teachers) + len(self.score_files)
-        if self.weights and (len(self.weights) != judges or not all(0 < weight < np.inf for weight in self.weights)):
+        count = len(self.teachers) + len(self.score_files)
+        if self.weights and (len(self.weights) != count or not all(0 < weight < np.inf for weight in self.weights)):
             raise ValueError(
-                f"expected a weight above 0 for each of {judges} teachers and score files, found {list(self.weights)}"
+                f"expected a weight above 0 for each of {count} teachers and score files, found {list(self.weights)}"
             )
         if self.max_records is not None and self.max_records < 1:
             raise ValueError(f"max_records must be 1 or more, found {self.max_records}")
@@ -88,18 +88,16 @@ class PseudoLabelOptions:
 def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None) -> dict[str, Any]:
     """Make triples and their labels.
 
-    Labels and record take the place of those of an earlier run together.
-
     Args:
-        options: what to read, which models, where to write.
-        progress: show progress bars; by default on a terminal.
+        options: input, models and output.
+        progress: whether to show progress bars; default: on a terminal.
 
     Returns:
-        what info.json holds: counts, teachers, and the labels' mean and deviation before standardising.
+        The content of info.json: recipe, counts, teachers and weights.
 
     Raises:
         FileNotFoundError: if a file or model cannot be found.
-        ValueError: if the input lacks a text, the folder holds other data, or scores do not fit.
+        ValueError: if the input lacks a text, the folder has other content, or scores are missing or do not vary.
     """
     pairs = read_pairs(options.input, options.translator is None, options.max_records)
     folder = Path(options.output)
@@ -127,15 +125,15 @@ def make_pseudo_labels(options: PseudoLabelOptions, progress: bool | None = None
 def _labelled(
     options: PseudoLabelOptions, triples: list[Triple], labels: list[tuple[dict[str, Any], Values]]
 ) -> list[Triple]:
-    """Return the triples as ratings: the mean of the standardised labels, standardised again."""
-    opinions = [standardised(teacher["name"], values) for teacher, values in labels]
-    scores = np.average(opinions, axis=0, weights=options.weights or None)
+    """Return the triples as ratings; the score is the mean of the standardised labels, standardised again."""
+    standardised_labels = [standardised(teacher["name"], values) for teacher, values in labels]
+    scores = np.average(standardised_labels, axis=0, weights=options.weights or None)
     scores = standardised("the teachers' mean", scores)
     return [_rating(*row, options.lp) for row in enumerate(zip(triples, scores, strict=True))]
 
 
 def _recipe(options: PseudoLabelOptions) -> dict[str, Any]:
-    """Return what decides the triples: input, translator, noise."""
+    """Return everything that decides the triples (input, translator, noise) and its fingerprint."""
     from bleurt_repro.datasets_builders.open_models import find_model, identify
     from bleurt_repro.metric.loading.checksums import file_hash
 
@@ -152,10 +150,11 @@ def _recipe(options: PseudoLabelOptions) -> dict[str, Any]:
 
 
 def _claim(folder: Path, recipe: dict[str, Any]) -> None:
+    """Start the output folder for a recipe, or check that it belongs to this recipe."""
     path = folder / PARTS / "recipe.json"
     if path.is_file():
         if json.loads(path.read_text(encoding="utf-8"))["fingerprint"] != recipe["fingerprint"]:
-            raise ValueError(f"{folder} holds data of another recipe: choose a new folder")
+            raise ValueError(f"{folder} has data of another recipe: choose a new folder")
         return
     if folder.exists() and (folder.is_file() or any(folder.iterdir())):
         raise ValueError(f"{folder} is not empty and was not started by this command: choose a new folder")
@@ -164,24 +163,25 @@ def _claim(folder: Path, recipe: dict[str, Any]) -> None:
 
 
 def read_pairs(path: str, with_candidates: bool, most: int | None) -> list[Triple]:
-    """Read parallel text: records of source and reference, or a table of those two columns without names.
+    """Read parallel text: records of source and reference, or a table of these two columns without a header.
 
     Args:
-        path: CSV, TSV, JSON lines or Parquet, as `read_records` takes them. A TSV whose first line does not name the
-            columns is read as source and reference (and candidate).
+        path: CSV, TSV, JSON lines or Parquet file, as in `read_records`. A TSV file without a header is read as source
+            and reference (and candidate).
         with_candidates: whether each record must have a candidate.
-        most: how many records to read.
+        most: largest number of records to read; None for all.
 
     Raises:
-        ValueError: naming the line, if a text is missing.
+        ValueError: if there are no records or a text is missing; the message names the line.
     """
     names = ("source", "reference", *(("candidate",) if with_candidates else ()))
-    needed = names[1:] if with_candidates else names  # without a translator, a source is for teachers that read one
+    # Without a translator, only teachers that read sources need them.
+    required = names[1:] if with_candidates else names
     pairs: list[Triple] = []
-    for place, record in islice(_records(path), most):
-        if missing := [name for name in needed if not str(record.get(name) or "").strip()]:
-            hint = "; hypotheses are either in the file or made with --translator" if "candidate" in missing else ""
-            raise ValueError(f"{path}, {place}: no {', '.join(missing)}{hint}")
+    for line, record in islice(_records(path), most):
+        if missing := [name for name in required if not str(record.get(name) or "").strip()]:
+            hint = "; add a column of hypotheses, or make them with --translator" if "candidate" in missing else ""
+            raise ValueError(f"{path}, {line}: no {', '.join(missing)}{hint}")
         pairs.append({name: record.get(name) or "" for name in names})
     if not pairs:
         raise ValueError(f"{path}: no records; expected source and reference")
@@ -204,9 +204,9 @@ def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _triples(
-    options: PseudoLabelOptions, pairs: list[Triple], parts: Path, progress: bool | None
+    options: PseudoLabelOptions, pairs: list[Triple], folder: Path, progress: bool | None
 ) -> tuple[list[Triple], int]:
-    """Translate and drop words, part by part."""
+    """Translate and drop words; return the triples and the number of truncated sources."""
     translator: Any = None
 
     def make(start: int, members: list[Triple]) -> tuple[list[Triple], int]:
@@ -222,26 +222,28 @@ def _triples(
             hypotheses = translator.translate([pair["source"] for pair in members], options.prefix)
             truncated = translator.truncated - before
             translator.forget()
-        made = [
+        triples = [
             _with_noise({**pair, "candidate": text}, options, start + i)
             for i, (pair, text) in enumerate(zip(members, hypotheses, strict=True))
         ]
-        return made, truncated
+        return triples, truncated
 
     with _bar(len(pairs), "triples", progress) as bar:
-        return _by_parts(pairs, parts, "triples", make, bar)
+        return _by_parts(pairs, folder, "triples", make, bar)
 
 
-def _with_noise(triple: Triple, options: PseudoLabelOptions, place: int) -> Triple:
-    random = np.random.default_rng((options.seed, place))
+def _with_noise(triple: Triple, options: PseudoLabelOptions, index: int) -> Triple:
+    """Drop words of the candidate of some triples; the random numbers depend on the seed and the index alone."""
+    random = np.random.default_rng((options.seed, index))
     dropped = bool(random.random() < options.dropping_rate)
     candidate = drop_words(triple["candidate"], random) if dropped else triple["candidate"]
     return {**triple, "candidate": candidate, "word_dropping": dropped}
 
 
 def _teacher_scores(
-    options: PseudoLabelOptions, triples: list[Triple], parts: Path, progress: bool | None
+    options: PseudoLabelOptions, triples: list[Triple], folder: Path, progress: bool | None
 ) -> Iterator[tuple[dict[str, Any], Values]]:
+    """Yield the description of each teacher and its scores of the triples."""
     from bleurt_repro.metric.scorer import BleurtScorer
 
     for name in options.teachers:
@@ -255,12 +257,13 @@ def _teacher_scores(
             return result.scores, result.truncated
 
         with _bar(len(triples), f"labels by {scorer.checkpoint}", progress) as bar:
-            values, truncated = _by_parts(triples, parts, f"scores-{key}", score, bar)
+            values, truncated = _by_parts(triples, folder, f"scores-{key}", score, bar)
         teacher = {"name": scorer.checkpoint, "signature": scorer.signature, "truncated": truncated}
         yield teacher, np.array(values)
 
 
 def _file_scores(options: PseudoLabelOptions, triples: list[Triple]) -> Iterator[tuple[dict[str, Any], Values]]:
+    """Yield the description of each file of scores and its scores."""
     from bleurt_repro.metric.loading.checksums import file_hash
 
     for name in options.score_files:
@@ -269,28 +272,28 @@ def _file_scores(options: PseudoLabelOptions, triples: list[Triple]) -> Iterator
         yield {"name": path.name, "signature": f"file|sha256:{file_hash(path).hex()[:12]}"}, np.array(values)
 
 
-def read_scores(path: Path, number: int, of: str) -> list[float]:
-    """Read a file of one score a line.
+def read_scores(path: Path, count: int, rows_name: str) -> list[float]:
+    """Read a file with one score per line.
 
     Args:
         path: the file.
-        number: how many scores it must have.
-        of: what they are scores of, for errors.
+        count: number of scores that it must have.
+        rows_name: name of what is scored, such as "triples", for messages.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming file and line, if a line is no number; if there are more or fewer, or one is not finite.
+        ValueError: if a line is not a number, a score is not finite, or there are more or fewer than `count`.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"no file {path}: expected one score a line, in the order of the {of}")
+        raise FileNotFoundError(f"no file {path}: expected one score per line, in the order of the {rows_name}")
     values = []
-    for place, line in enumerate(text_lines(path), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         try:
             values.append(parse_number(line))
         except ValueError:
-            raise ValueError(f"{path}, line {place}: expected a number, found {line[:40]!r}") from None
-    if len(values) != number or not np.isfinite(values).all():
-        raise ValueError(f"{path} must have a finite number for each of {number} {of}, found {len(values)}")
+            raise ValueError(f"{path}, line {number}: expected a number, found {line[:40]!r}") from None
+    if len(values) != count or not np.isfinite(values).all():
+        raise ValueError(f"{path} must have a finite number for each of {count} {rows_name}, found {len(values)}")
     return values
 
 
@@ -301,23 +304,35 @@ def _by_parts(
     make: Callable[[int, list[Triple]], tuple[list[Any], int]],
     bar: tqdm[Any],
 ) -> tuple[list[Any], int]:
-    """Make something of each item, a part at a time, and count what was too long; parts that are there are read."""
-    made: list[Any] = []
+    """Apply a function to all triples in parts, each of which is written to a file and read by a repeated run.
+
+    Args:
+        items: triples, or pairs that become triples.
+        folder: folder of the files.
+        name: beginning of their names.
+        make: function of the index of the first triple and the triples of a part that returns a result per triple, and
+            the number of truncated texts.
+        bar: progress bar.
+
+    Returns:
+        All results, and the number of truncated texts.
+    """
+    results: list[Any] = []
     truncated = 0
-    for start in range(0, len(items), PART):
-        members = items[start : start + PART]
-        # A last part that is not whole bears its size: more records make it anew.
-        whole = "" if len(members) == PART else f"-of-{len(members)}"
-        path = folder / f"{name}-{start // PART:05d}{whole}.json"
+    for start in range(0, len(items), PART_SIZE):
+        members = items[start : start + PART_SIZE]
+        # The name of a last part that is not whole has its size: with more records it is made again.
+        size = "" if len(members) == PART_SIZE else f"-of-{len(members)}"
+        path = folder / f"{name}-{start // PART_SIZE:05d}{size}.json"
         if path.is_file():
-            found = json.loads(path.read_text(encoding="utf-8"))
+            part_result = json.loads(path.read_text(encoding="utf-8"))
         else:
-            found = dict(zip(("made", "truncated"), make(start, members), strict=True))
-            write_text(path, json.dumps(found, ensure_ascii=False) + "\n")
-        made += found["made"]
-        truncated += found["truncated"]
+            part_result = dict(zip(("made", "truncated"), make(start, members), strict=True))
+            write_text(path, json.dumps(part_result, ensure_ascii=False) + "\n")
+        results += part_result["made"]
+        truncated += part_result["truncated"]
         bar.update(len(members))
-    return made, truncated
+    return results, truncated
 
 
 def standardised(name: str, values: Values) -> Values:
@@ -327,14 +342,15 @@ def standardised(name: str, values: Values) -> Values:
         ValueError: if they do not vary.
     """
     if len(values) < 2 or not values.std() > 0:
-        raise ValueError(f"{name} has the same score for all {len(values)} triples: nothing can be learnt from that")
+        raise ValueError(
+            f"{name} must give different scores to the {len(values)} triples, found the same score for all"
+        )
     return standardise(values)
 
 
-def _rating(place: int, labelled: tuple[Triple, float], lp: str | None) -> Triple:
+def _rating(index: int, labelled: tuple[Triple, float], lp: str | None) -> Triple:
     triple, score = labelled
-    known = {"lp": lp} if lp else {}
-    return {**known, "segment_id": place, **triple, "score": float(score)}
+    return {**({"lp": lp} if lp else {}), "segment_id": index, **triple, "score": float(score)}
 
 
 def _bar(total: int, name: str, progress: bool | None) -> tqdm[Any]:
