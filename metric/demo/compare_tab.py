@@ -438,7 +438,7 @@ def build_compare_tab(shared: SharedScorer) -> None:
     """Build the tab; call it inside a `gr.Tab`."""
     reads_sources = shared.scorer.layout.reads_sources
     labels = [*BOXES, SOURCE_BOX] if reads_sources else BOXES
-    gr.Markdown(f"One segment per line in each box, or one file per box. {LIMITS}")
+    gr.Markdown(f"One segment per line in each box, or one file per box ({', '.join(SUFFIXES)}). {LIMITS}")
     with gr.Row():
         boxes = [
             gr.Textbox(
@@ -452,7 +452,7 @@ def build_compare_tab(shared: SharedScorer) -> None:
             )
             for label, _, elem_id in labels
         ]
-    with gr.Accordion(f"Upload files instead: {', '.join(SUFFIXES)}", open=False, elem_id="files"), gr.Row():
+    with gr.Accordion("Upload files instead", open=False, elem_id="files"), gr.Row():
         uploads = [
             gr.File(
                 label=label,

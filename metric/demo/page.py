@@ -83,7 +83,11 @@ def build_page(checkpoint: str = DEFAULT_CHECKPOINT, device: str | None = None) 
 def theme() -> gr.themes.Base:
     """Return Gradio's default theme in quiet colours and with the visitor's fonts."""
     base = gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONTS, font_mono=MONOSPACE)
-    return base.set(  # notes are dark enough to read (WCAG 2, contrast 4.5)
+    return base.set(  # notes and buttons have the contrast of 4.5 that WCAG 2 asks for
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        button_primary_background_fill_dark="*primary_600",
+        button_primary_background_fill_hover_dark="*primary_700",
         body_text_color_subdued="*neutral_600",
         body_text_color_subdued_dark="*neutral_300",
         block_info_text_color="*neutral_600",
@@ -153,7 +157,6 @@ def build_about_tab(scorer: BleurtScorer) -> None:
         f"<p><b>{escape(scorer.checkpoint)}</b> is a neural network that reads a {roles}, at most "
         f"{scorer.layout.max_length} tokens in all, and predicts how people would rate the candidate. Scores of different "
         "checkpoints are not comparable.</p>",
-        padding=False,
     )
     gr.Textbox(
         scorer.signature,
@@ -165,9 +168,7 @@ def build_about_tab(scorer: BleurtScorer) -> None:
         elem_id="signature",
     )
     gr.Markdown(LINKS, elem_classes="card")
-    with gr.Accordion(
-        "Model card: training data, agreement with people, limits", open=False, elem_id="card-accordion"
-    ):
+    with gr.Accordion("Model card", open=False, elem_id="card-accordion"):
         gr.HTML(card_html(card_text(scorer.folder)), elem_classes="card", elem_id="card")
     with gr.Row():
         for text in (CALLS, CITATION):

@@ -226,7 +226,7 @@ def build_pair_tab(shared: SharedScorer) -> None:
     inputs = [candidate, source, *references]
     button = gr.Button("Score", variant="primary", elem_id="score")
     with gr.Row(elem_classes="examples"):
-        gr.HTML("Examples:", elem_classes="label", padding=False, apply_default_css=False)
+        gr.HTML("Examples:", elem_classes="label", apply_default_css=False)
         examples = [gr.Button(label, size="sm", min_width=80) for label in EXAMPLES]
     status = live_region("pair-status")
     result = gr.HTML(pair_html(score_pair(shared, *first), shared), elem_id="pair-result", apply_default_css=False)
