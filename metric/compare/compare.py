@@ -1,4 +1,4 @@
-"""Compare systems on one test set: means with intervals, paired tests, and the segments where they differ most."""
+"""Compare systems on one test set: mean scores with intervals, paired tests, and the segments that differ most."""
 
 from __future__ import annotations
 
@@ -29,39 +29,41 @@ from bleurt_repro.metric.statistics import (
     two_sided_p_values,
 )
 
-# A million drawn test sets fix a p-value to three digits; more would only take memory and hours.
+# A million resamples fix a p-value to three digits; more would only take memory and hours.
 MOST_RESAMPLES = 1_000_000
-# In a notebook: how many segments, and how many characters of a text.
-SHOWN, LONGEST_SHOWN = 5, 200
+# Number of segments, and of characters of a text, that a notebook shows.
+NOTEBOOK_SEGMENTS, NOTEBOOK_CHARACTERS = 5, 200
 # tabulate's names for the forms of a table besides Markdown.
 TABLE_FORMS = {"latex": "latex_booktabs", "html": "html"}
 # Characters that Markdown reads as formatting; `markdown_table` escapes those that end a cell.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>~#]")
 
 
-class Scores(Protocol):
-    """What a comparison needs of a scorer: `BleurtScorer` and anything with its `compute`.
+class ScorerLike(Protocol):
+    """What a comparison needs of a scorer: `BleurtScorer`, or any object with its `compute`.
 
-    If it has a `reliability`, as `BleurtScorer` does, that says which system people would prefer.
+    If it has a `reliability`, as `BleurtScorer` has, the comparison holds P(people prefer a system).
     """
 
     @property
     def compute(self) -> Callable[..., ScoringResult]:
-        """Score each candidate, by `references=`, `candidates=` and, where they are read, `sources=`."""
+        """Score each candidate, given `references=`, `candidates=` and, for a checkpoint that reads them, `sources=`."""
         ...
 
 
 @dataclass(frozen=True)
 class System:
-    """One system's figures.
+    """Scores of one system on the test set.
 
     Attributes:
-        name: what it was called.
-        mean: its corpus score, the mean over segments.
-        low, high: the mean's bootstrap interval; None for a single segment.
+        name: name of the system.
+        mean: mean score over the segments.
+        low, high: bootstrap interval of the mean; None for a single segment.
         sentbleu, bleu, chrf: mean sentence BLEU, corpus BLEU and corpus chrF, 0 to 100.
-        truncated: pairs longer than the checkpoint reads.
-        warnings: what a reader of the scores must know, a sentence each.
+        truncated: number of pairs longer than the checkpoint reads.
+        warnings: sentences on scores that may mislead.
+        precisions: BLEU's modified n-gram precisions of the corpus, from unigrams to 4-grams, 0 to 100.
+        brevity_penalty: factor of BLEU, below 1 if the candidates are shorter than the references.
     """
 
     name: str
@@ -73,17 +75,19 @@ class System:
     chrf: float
     truncated: int
     warnings: tuple[str, ...] = ()
+    precisions: tuple[float, ...] = ()
+    brevity_penalty: float = 1.0
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment of the test set; what is by system stands in the systems' order.
+    """One segment of the test set; lists have one item per system, in the order of the systems.
 
     Attributes:
-        number: from 1, in the files' order.
-        references, source: what it was judged by; source is None where the checkpoint reads none.
+        number: number of the segment in the files, from 1.
+        references, source: texts that the candidates were compared with; source is None if the checkpoint reads none.
         candidates, scores, sentbleu: text, score and sentence BLEU of each system.
-        spread: the highest score minus the lowest.
+        spread: highest score minus lowest score.
     """
 
     number: int
@@ -97,17 +101,19 @@ class Segment:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Systems on one test set.
+    """Comparison of systems on one test set.
 
     Attributes:
-        systems: in the order given.
-        tests: every two of them.
-        segments: largest spread first.
-        signatures: of the score and, as sacreBLEU writes them, of the overlap metrics.
+        systems: scores of each system, in the order of the input.
+        tests: paired tests of every two systems.
+        segments: all segments, those with the largest spread first.
+        signatures: signature of the score, and sacreBLEU's signatures of sentBLEU, BLEU and chrF.
         convention: how p-values are computed; they are not corrected for the number of tests.
-        resamples, confidence, seed: of the bootstrap, and of the exchanges of the two-sided test.
+        resamples: number of bootstrap resamples, and of exchanges of the two-sided test.
+        confidence: confidence level of the intervals.
+        seed: seed of the resampling.
         two_sided: how two-sided p-values are computed.
-        preferred: what the probabilities that people prefer a system were fitted on; None if the checkpoint has no such fit.
+        preferred: data that P(people prefer a system) was fitted on; None if the checkpoint has no such fit.
     """
 
     systems: list[System]
@@ -122,16 +128,16 @@ class Comparison:
     preferred: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as what JSON can hold."""
+        """Return the comparison as values that JSON can hold."""
         return asdict(self)
 
     def to_markdown(self) -> str:
-        """Return the figures of the systems and their tests as Markdown tables, and how they were computed."""
+        """Return the systems and their tests as Markdown tables, and how the numbers were computed."""
         notes = "\n".join(f"- {name}: `{text}`" for name, text in self._notes().items())
         return "\n\n".join([*self._tables("markdown"), notes]) + "\n"
 
     def to_latex(self) -> str:
-        """Return the same tables for LaTeX with the package booktabs; how they were computed stands in comments."""
+        """Return the same tables for LaTeX with the package booktabs; comments say how the numbers were computed."""
         notes = [f"% {name}: {text}" for name, text in self._notes().items()]
         return "\n".join(["% bleurt-repro compare", *notes, "\n\n".join(self._tables("latex"))]) + "\n"
 
@@ -141,34 +147,30 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return the tables, and the segments that differ most, for a notebook."""
-        shown = self.segments[:SHOWN]
+        top = self.segments[:NOTEBOOK_SEGMENTS]
         header = ["segment", "spread", "reference", *(system.name for system in self.systems)]
         rows = [
-            [segment.number, f"{segment.spread:.4f}", _clipped(segment.references[0])]
-            + [f"{score:.4f} {_clipped(text)}" for score, text in zip(segment.scores, segment.candidates, strict=True)]
-            for segment in shown
+            [segment.number, f"{segment.spread:.4f}", _clip(segment.references[0])]
+            + [f"{score:.4f} {_clip(text)}" for score, text in zip(segment.scores, segment.candidates, strict=True)]
+            for segment in top
         ]
         notes = "<br>".join(escape(f"{name}: {text}") for name, text in self._notes().items())
-        largest = f"<p>The {len(shown)} of {len(self.segments)} segments that differ most:</p>"
+        largest = f"<p>The {len(top)} of {len(self.segments)} segments that differ most:</p>"
         return "\n".join([*self._tables("html"), largest, table_text("html", header, rows, "left"), f"<p>{notes}</p>"])
 
     def _tables(self, form: str) -> list[str]:
         share = f"{self.confidence:.0%} interval"
         systems = [
-            [
-                own.name,
-                f"{own.mean:.4f}",
-                bounds(own.low, own.high),
-                *(f"{x:.2f}" for x in (own.sentbleu, own.bleu, own.chrf)),
-            ]
-            for own in sorted(self.systems, key=lambda system: -system.mean)
+            [system.name, f"{system.mean:.4f}", bounds(system.low, system.high)]
+            + [f"{overlap:.2f}" for overlap in (system.sentbleu, system.bleu, system.chrf)]
+            for system in sorted(self.systems, key=lambda system: -system.mean)
         ]
         tests = [
-            [f"{own.first} - {own.second}", f"{own.difference:+.4f}", bounds(own.low, own.high)]
-            + ["" if p is None else f"{p:.4f}" for p in (own.p_value, own.p_two_sided)]
-            + [own.wins, own.losses, own.ties]
-            + ([] if self.preferred is None else ["" if own.preferred is None else f"{own.preferred:.2f}"])
-            for own in self.tests
+            [f"{test.first} - {test.second}", f"{test.difference:+.4f}", bounds(test.low, test.high)]
+            + ["" if p is None else p_text(p) for p in (test.p_value, test.p_two_sided)]
+            + [test.wins, test.losses, test.ties]
+            + ([] if self.preferred is None else ["" if test.preferred is None else f"{test.preferred:.2f}"])
+            for test in self.tests
         ]
         header = ["systems", "difference", share, "p", "two-sided p", "higher", "lower", "same"]
         header += [] if self.preferred is None else ["P(people prefer it)"]
@@ -186,13 +188,13 @@ class Comparison:
 
 
 def table_text(form: str, header: Sequence[str], rows: Iterable[Sequence[object]], align: str = "right") -> str:
-    """Lay out a table in which every cell is shown as the text that it is.
+    """Return a table in which no cell is read as formatting.
 
     Args:
         form: "markdown", "html", or "latex" with the package booktabs.
         header: names of the columns.
-        rows: their cells, at least one row.
-        align: of all columns but the first, which is to the left.
+        rows: cells of each row, at least one row.
+        align: "left" or "right", for all columns but the first.
     """
     from tabulate import tabulate
 
@@ -205,21 +207,26 @@ def table_text(form: str, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def one_line(text: str) -> str:
-    """Return a text without line ends and the control characters that a terminal would obey."""
+    """Return a text without line breaks and control characters, which a terminal would obey."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def bounds(low: float | None, high: float | None) -> str:
-    """Return the ends of an interval as text."""
+    """Return an interval as text."""
     return "no interval" if low is None or high is None else f"{low:.4f} to {high:.4f}"
 
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "\N{HORIZONTAL ELLIPSIS}"
+def p_text(p: float) -> str:
+    """Return a p-value as text: four decimals, or "< 0.001"."""
+    return "< 0.001" if p < 0.001 else f"{p:.4f}"
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= NOTEBOOK_CHARACTERS else text[:NOTEBOOK_CHARACTERS] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def compare(
-    scorer: Scores,
+    scorer: ScorerLike,
     references: Any,
     systems: Mapping[str, Sequence[str]],
     sources: Sequence[str] | None = None,
@@ -231,76 +238,111 @@ def compare(
 ) -> Comparison:
     """Score systems on the same segments and test their differences.
 
+    A candidate that is the same text in several systems has the same score in all of them.
+
     Args:
-        scorer: what scores.
-        references: one string a segment, or one list of strings a segment.
-        systems: the candidates of each system by its name, two systems or more.
-        sources: the texts they were made from, for a checkpoint that reads them.
-        resamples, confidence, seed: of the bootstrap.
-        aggregate: with several references, as in `BleurtScorer.score`.
+        scorer: `BleurtScorer`, or any object with its `compute`.
+        references: one string per segment, or one list of strings per segment.
+        systems: candidates of each system by its name, at least two systems.
+        sources: one source per segment, for a checkpoint that reads sources.
+        resamples: number of bootstrap resamples.
+        confidence: confidence level of the intervals.
+        seed: seed of the resampling.
+        aggregate: how to combine the scores of several references, as in `BleurtScorer.score`.
 
     Raises:
-        TypeError: if an item is no string.
+        TypeError: if a text is not a string.
         ValueError: if there are fewer than two systems or no segments, or if lengths differ.
     """
     if not 1 <= resamples <= MOST_RESAMPLES:
         raise ValueError(f"resamples must be from 1 to {MOST_RESAMPLES:,}, found {resamples:,}")
-    several, texts = _checked(references, systems, sources)
+    reference_lists, candidates = _check_texts(references, systems, sources)
     options = {} if aggregate == "max" else {"aggregate": aggregate}
-    results = {
-        name: scorer.compute(references=several, candidates=candidates, sources=sources, **options)
-        for name, candidates in texts.items()
-    }
-    overlaps = {name: overlap(several, candidates) for name, candidates in texts.items()}
-    scores = np.array([result.scores for result in results.values()], dtype=np.float64)
-    means = resampled_means(scores, resamples, seed)
-    bounds = [interval(column, confidence) if len(several) > 1 else (None, None) for column in means.T]
-    fitted = getattr(scorer, "reliability", None)
-    preference = None if fitted is None else fitted.preference
+    results = [
+        scorer.compute(references=reference_lists, candidates=texts, sources=sources, **options)
+        for texts in candidates.values()
+    ]
+    scores = np.array([result.scores for result in results], dtype=np.float64)  # (systems, segments)
+    _share_scores(scores, list(candidates.values()))
+    overlaps = [overlap(reference_lists, texts) for texts in candidates.values()]
+    means = resampled_means(scores, resamples, seed)  # (resamples, systems)
+    has_interval = len(reference_lists) > 1
+    intervals = [interval(column, confidence) if has_interval else (None, None) for column in means.T]
+    reliability = getattr(scorer, "reliability", None)
+    preference = None if reliability is None else reliability.preference
+    rows = zip(candidates, scores, results, overlaps, intervals, strict=True)
     return Comparison(
-        systems=[
-            _system(name, results[name], overlaps[name], *bound) for name, bound in zip(texts, bounds, strict=True)
-        ],
-        tests=_tests(list(texts), scores, means, confidence, seed, preference),
-        segments=_segments(several, sources, list(texts.values()), scores, list(overlaps.values())),
-        signatures={
-            "BLEURT": next(iter(results.values())).signature,
-            **next(iter(overlaps.values())).signatures,
-        },
+        systems=[_system(*row) for row in rows],
+        tests=_tests(list(candidates), scores, means, confidence, seed, preference),
+        segments=_segments(reference_lists, sources, list(candidates.values()), scores, overlaps),
+        signatures={"BLEURT": results[0].signature, **overlaps[0].signatures},
         convention=CONVENTION,
         resamples=resamples,
         confidence=confidence,
         seed=seed,
-        preferred=None if fitted is None or preference is None else _fitted_on(fitted.source),
+        preferred=None if reliability is None else _describe_fit(reliability.source),
     )
 
 
-def _fitted_on(source: Mapping[str, Any]) -> str:
+def _share_scores(scores: NDArray[np.float64], candidates: Sequence[Sequence[str]]) -> None:
+    """Give a candidate that several systems have in common the score that it has in the first of them.
+
+    The batches of each call change the last bits of a score, which would make wins of what are ties.
+
+    Args:
+        scores: (systems, segments), changed in place.
+        candidates: texts of each system.
+    """
+    for segment, texts in enumerate(zip(*candidates, strict=True)):
+        for system, text in enumerate(texts):
+            scores[system, segment] = scores[texts.index(text), segment]
+
+
+def _describe_fit(source: Mapping[str, Any]) -> str:
+    ratings = source.get("ratings")
+    count = f"{ratings:,}" if isinstance(ratings, int) else "an unknown number of"
     return (
-        f"by the difference and its standard error, fitted on pairs of systems in {source.get('file', 'a file')} "
-        f"({source.get('ratings', 'unknown')} ratings); from {FEWEST_SEGMENTS} segments"
+        f"estimated from the difference and its standard error, by a fit to systems with {count} human ratings; needs at "
+        f"least {FEWEST_SEGMENTS} segments"
     )
 
 
-def _checked(
+def _check_texts(
     references: Any, systems: Mapping[str, Sequence[str]], sources: Sequence[str] | None
 ) -> tuple[list[list[str]], dict[str, list[str]]]:
     if len(systems) < 2:
         raise ValueError(f"a comparison takes two systems or more, found {len(systems)}")
-    several = check_references(references)
-    texts = {name: check_texts(name, candidates) for name, candidates in systems.items()}
-    counts = {"references": len(several), **{f"candidates of {name}": len(own) for name, own in texts.items()}}
+    reference_lists = check_references(references)
+    candidates = {name: check_texts(name, texts) for name, texts in systems.items()}
+    counts = {"references": len(reference_lists)}
+    counts |= {f"candidates of {name}": len(texts) for name, texts in candidates.items()}
     if sources is not None:
         counts["sources"] = len(check_texts("sources", sources))
     check_same_length(counts)
-    if not several:
+    if not reference_lists:
         raise ValueError("nothing to compare: expected at least one segment, found none")
-    return several, texts
+    return reference_lists, candidates
 
 
-def _system(name: str, result: ScoringResult, own: Overlap, low: float | None, high: float | None) -> System:
-    mean = float(np.mean(result.scores))
-    return System(name, mean, low, high, own.mean_sentbleu, own.bleu, own.chrf, result.truncated, result.warnings)
+def _system(
+    name: str,
+    scores: NDArray[np.float64],
+    result: ScoringResult,
+    overlaps: Overlap,
+    bootstrap: tuple[float | None, float | None],
+) -> System:
+    return System(
+        name,
+        float(np.mean(scores)),
+        *bootstrap,
+        sentbleu=overlaps.mean_sentbleu,
+        bleu=overlaps.bleu,
+        chrf=overlaps.chrf,
+        truncated=result.truncated,
+        warnings=result.warnings,
+        precisions=overlaps.precisions,
+        brevity_penalty=overlaps.brevity_penalty,
+    )
 
 
 def _tests(
@@ -336,9 +378,9 @@ def _segments(
             number=i + 1,
             references=references[i],
             source=None if sources is None else sources[i],
-            candidates=[own[i] for own in candidates],
+            candidates=[texts[i] for texts in candidates],
             scores=scores[:, i].tolist(),
-            sentbleu=[own.sentbleu[i] for own in overlaps],
+            sentbleu=[metrics.sentbleu[i] for metrics in overlaps],
             spread=float(np.ptp(scores[:, i])),
         )
         for i in range(len(references))

@@ -1,47 +1,47 @@
-"""Compare the files of systems: what `bleurt-repro compare` does between reading its input and writing its output."""
+"""Compare systems whose outputs are in files: what `bleurt-repro compare` does."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from bleurt_repro.metric.compare.compare import Comparison, compare
 from bleurt_repro.metric.compare.report import FORMS, OUR_COMPARISON
 from bleurt_repro.metric.files.texts import read_segments
 from bleurt_repro.metric.files.writing import validate_output, write_text
 from bleurt_repro.metric.inputs import check_same_length
+from bleurt_repro.metric.options import ScoreOptions
 from bleurt_repro.metric.statistics import CONFIDENCE, RESAMPLES
 
 
 def compare_files(
+    options: ScoreOptions,
     *,
     references: Sequence[str],
     candidates: Sequence[str],
     sources: str | None,
     outputs: Sequence[str],
-    scorer_options: dict[str, Any],
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    aggregate: str = "max",
     overwrite: bool = False,
 ) -> Comparison:
-    """Read the texts of several systems, compare them, and write the comparison.
+    """Read the texts of systems, compare them, and write the comparison.
 
     Args:
-        references: one file or more; with several, each holds one more reference a segment.
-        candidates: one file a system, two or more; a system is called by its file's name.
-        sources: a file, for a checkpoint that reads sources.
-        outputs: files to write: `.json` holds everything, `.csv` a row a segment, `.md` and `.tex` tables of the figures.
-        scorer_options: arguments of `BleurtScorer`.
-        resamples, confidence, seed: of the bootstrap.
-        aggregate: with several references, as in `BleurtScorer.score`.
-        overwrite: replace outputs that no run of the library wrote.
+        options: how to score.
+        references: one or more files; each holds one reference per segment.
+        candidates: one file per system, at least two; the name of a file is the name of its system.
+        sources: file of sources, for a checkpoint that reads them.
+        outputs: files to write: `.json` holds all results, `.csv` one row per segment, `.md` and `.tex` tables.
+        resamples: number of bootstrap resamples.
+        confidence: confidence level of the intervals.
+        seed: seed of the resampling.
+        overwrite: whether to replace outputs that bleurt-repro did not write.
 
     Raises:
-        ValueError: if the input is incomplete or malformed, naming file and line, or an output is an input or holds
-            something else.
+        ValueError: if the input is incomplete or malformed, naming file and line, or if an output is an input or another
+            program's file.
     """
     if [*references, *candidates, sources].count("-") > 1:
         raise ValueError("only one file can be standard input ('-')")
@@ -52,38 +52,36 @@ def compare_files(
     paths = [validate_output(path, inputs, OUR_COMPARISON, overwrite) for path in outputs]
     names = system_names(candidates)
     systems = {name: read_segments(path, "candidates") for name, path in zip(names, candidates, strict=True)}
-    texts = {path: read_segments(path, "references") for path in references}
-    given = None if sources is None else read_segments(sources, "sources")
-    check_same_length(
-        {f"segments in {path}": len(own) for path, own in texts.items()}
-        | {f"segments in {path}": len(own) for path, own in zip(candidates, systems.values(), strict=True)}
-        | ({} if sources is None or given is None else {f"segments in {sources}": len(given)})
-    )
-    from bleurt_repro.metric.scorer import BleurtScorer  # after the input is known to be good: it loads torch
+    reference_columns = {path: read_segments(path, "references") for path in references}
+    source_texts = None if sources is None else read_segments(sources, "sources")
+    columns = [*reference_columns.items(), *zip(candidates, systems.values(), strict=True)]
+    columns += [] if sources is None or source_texts is None else [(sources, source_texts)]
+    check_same_length({f"segments in {path}": len(texts) for path, texts in columns})
+    from bleurt_repro.metric.scorer import BleurtScorer  # loads torch: only once the input is known to be good
 
-    scorer = BleurtScorer(**scorer_options)
-    scorer.check_options(aggregate, False)
+    scorer = BleurtScorer.from_options(options)
+    scorer.check_options(options)
     comparison = compare(
         scorer,
-        joined(texts.values()),
+        combine_references(reference_columns.values()),
         systems,
-        given,
+        source_texts,
         resamples=resamples,
         confidence=confidence,
         seed=seed,
-        aggregate=aggregate,
+        aggregate=options.aggregate,
     )
-    texts = [FORMS[Path(path).suffix.lower()](comparison) for path in outputs]
-    for path, text in zip(paths, texts, strict=True):
-        write_text(path, text)
+    contents = [FORMS[Path(path).suffix.lower()](comparison) for path in outputs]
+    for output, content in zip(paths, contents, strict=True):
+        write_text(output, content)
     return comparison
 
 
 def system_names(paths: Sequence[str]) -> list[str]:
-    """Name each system by its file's name without the ending or, where two would be called the same, by its path.
+    """Return a name for each system: its file's name without extension or, if two have the same name, its path.
 
     Raises:
-        ValueError: if a path is given twice.
+        ValueError: if two paths are the same.
     """
     stems = [Path(path).stem if path != "-" else "standard input" for path in paths]
     names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
@@ -93,7 +91,7 @@ def system_names(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def joined(files: Any) -> list[list[str]]:
-    """Put the references of several files together: one list a segment."""
-    columns = [[[text] if isinstance(text, str) else text for text in own] for own in files]
-    return [[text for several in row for text in several] for row in zip(*columns, strict=True)]
+def combine_references(columns: Iterable[Sequence[str | list[str]]]) -> list[list[str]]:
+    """Return one list of references per segment, from files with one reference, or a list of them, per segment."""
+    lists = [[[text] if isinstance(text, str) else text for text in column] for column in columns]
+    return [[text for texts in row for text in texts] for row in zip(*lists, strict=True)]

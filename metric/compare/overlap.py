@@ -1,4 +1,4 @@
-"""Metrics of word and letter overlap, to stand beside a learned one: sentBLEU, BLEU and chrF by sacreBLEU."""
+"""Metrics of word and letter overlap to compare a learned metric with: sentBLEU, BLEU and chrF by sacreBLEU."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Overlap:
-    """What overlap metrics say of one system, each figure from 0 to 100.
+    """Overlap metrics of one system, each from 0 to 100.
 
     Attributes:
         sentbleu: sentence BLEU of each segment: effective order, exponential smoothing (sacreBLEU's default; method 3
             of Chen and Cherry, 2014, https://aclanthology.org/W14-3346).
-        mean_sentbleu: their mean.
+        mean_sentbleu: mean of the sentence BLEU.
         bleu: corpus BLEU (https://aclanthology.org/P02-1040).
         chrf: corpus chrF (https://aclanthology.org/W15-3049).
-        signatures: sacreBLEU's, by metric.
+        precisions: modified n-gram precisions of corpus BLEU, from unigrams to 4-grams, without smoothing.
+        brevity_penalty: factor of corpus BLEU from 0 to 1, below 1 if the candidates together have fewer tokens than the
+            references of the closest length.
+        signatures: sacreBLEU's signature of each metric, by name.
     """
 
     sentbleu: list[float]
     mean_sentbleu: float
     bleu: float
     chrf: float
+    precisions: tuple[float, ...]
+    brevity_penalty: float
     signatures: dict[str, str]
 
 
@@ -31,21 +36,26 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
     """Compute the overlap of a system's candidates with their references.
 
     Args:
-        references: one list of references a candidate, of any length from one.
-        candidates: the system's texts, at least one.
+        references: one list of references per candidate, of any length from one.
+        candidates: texts of the system, at least one.
     """
     from sacrebleu.metrics import BLEU, CHRF
 
-    # force: sacreBLEU would otherwise warn of text that looks tokenised, once for each system.
+    # force: otherwise sacreBLEU warns once per system about text that looks tokenised.
     sentence, corpus, letters = BLEU(effective_order=True, force=True), BLEU(force=True), CHRF()
     pairs = zip(references, candidates, strict=True)
-    sentences = [sentence.sentence_score(candidate, list(several)).score for several, candidate in pairs]
-    streams = [list(stream) for stream in itertools.zip_longest(*references)]  # None where there are fewer
+    sentences = [sentence.sentence_score(candidate, list(texts)).score for texts, candidate in pairs]
+    streams = [list(stream) for stream in itertools.zip_longest(*references)]  # None for a candidate with fewer
+    bleu = corpus.corpus_score(candidates, streams)
     return Overlap(
         sentbleu=sentences,
         mean_sentbleu=sum(sentences) / len(sentences),
-        bleu=corpus.corpus_score(candidates, streams).score,
+        bleu=bleu.score,
         chrf=letters.corpus_score(candidates, streams).score,
+        precisions=tuple(
+            100 * count / total if total else 0.0 for count, total in zip(bleu.counts, bleu.totals, strict=True)
+        ),
+        brevity_penalty=bleu.bp,
         signatures={
             "sentBLEU": str(sentence.get_signature()),
             "BLEU": str(corpus.get_signature()),

@@ -1,4 +1,4 @@
-"""Report a comparison: as JSON with everything in it, as CSV with a row a segment, as tables, and as text for a terminal."""
+"""Report a comparison: as JSON with all results, as CSV with one row per segment, as tables, and as text for a terminal."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ import json
 import re
 from collections.abc import Callable
 
-from bleurt_repro.metric.compare.compare import Comparison, Segment, bounds, one_line
+from bleurt_repro.metric.compare.compare import Comparison, Segment, bounds, one_line, p_text
 from bleurt_repro.metric.files.tables import csv_text
 
-# How a file begins that `compare` wrote.
+# The first bytes of the files that `compare` writes.
 OUR_COMPARISON = re.compile(
     rb"\{\s*\"systems\": \[|segment,spread,score of |\| system +\| +mean |% bleurt-repro compare\n"
 )
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """Return everything a comparison holds, as JSON."""
+    """Return all results of a comparison as JSON."""
     return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=1) + "\n"
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """Write a row a segment, those where the systems differ most first; no cell runs as a formula.
+    """Return one CSV row per segment, those where the systems differ most first; no cell runs as a formula.
 
-    Of two systems, a column holds the difference with its sign and, where it is known, another one in each row the probability
-    that people prefer the first. The last column is the signature of the scores.
+    With two systems, a column has the signed difference of their scores and, if the checkpoint has a fit of preferences, a
+    column repeats the probability that people prefer the first system. The last column is the signature of the scores.
     """
     names = [system.name for system in comparison.systems]
-    several = max(len(segment.references) for segment in comparison.segments)
+    reference_count = max(len(segment.references) for segment in comparison.segments)
     header = ["segment", "spread", *(f"score of {name}" for name in names), *(f"sentBLEU of {name}" for name in names)]
-    header += ["reference", *(f"reference {i}" for i in range(2, several + 1)), *names, "source"]
+    header += ["reference", *(f"reference {i}" for i in range(2, reference_count + 1)), *names, "source"]
     header += [" - ".join(names)] if len(names) == 2 else []
-    last: list[object] = [comparison.signatures["BLEURT"]]
+    constants: list[object] = [comparison.signatures["BLEURT"]]
     if len(names) == 2 and comparison.preferred is not None:
         header.append(f"P(people prefer {names[0]})")
-        last.insert(0, comparison.tests[0].preferred)
-    rows = ([*_row(segment, several), *last] for segment in comparison.segments)
+        constants.insert(0, comparison.tests[0].preferred)
+    rows = ([*_row(segment, reference_count), *constants] for segment in comparison.segments)
     return csv_text([*header, "signature"], rows)
 
 
-def _row(segment: Segment, several: int) -> list[object]:
-    padding = [None] * (several - len(segment.references))
-    figures = [segment.number, segment.spread, *segment.scores, *segment.sentbleu]
-    signed = [segment.scores[0] - segment.scores[1]] if len(segment.scores) == 2 else []
-    return [*figures, *segment.references, *padding, *segment.candidates, segment.source, *signed]
+def _row(segment: Segment, reference_count: int) -> list[object]:
+    padding = [None] * (reference_count - len(segment.references))
+    scores = [segment.number, segment.spread, *segment.scores, *segment.sentbleu]
+    difference = [segment.scores[0] - segment.scores[1]] if len(segment.scores) == 2 else []
+    return [*scores, *segment.references, *padding, *segment.candidates, segment.source, *difference]
 
 
 def comparison_text(comparison: Comparison, show: int = 5) -> str:
-    """Report a comparison in words and figures, for a terminal.
+    """Return a comparison as text for a terminal.
 
     Args:
-        comparison: what to report.
-        show: how many of the segments where the systems differ most.
+        comparison: comparison to report.
+        show: number of segments to show, those where the systems differ most.
     """
     percent = f"{comparison.confidence:.0%}"
     width = max(len("system"), *(len(system.name) for system in comparison.systems))
@@ -64,10 +64,10 @@ def comparison_text(comparison: Comparison, show: int = 5) -> str:
         )
     lines.append("")
     for test in comparison.tests:
-        p_value = "not defined for one segment" if test.p_value is None else f"{test.p_value:.4f}"
-        two_sided = "" if test.p_two_sided is None else f", two-sided p = {test.p_two_sided:.4f}"
+        p_value = "p is not defined for one segment" if test.p_value is None else _p_equation("p", test.p_value)
+        two_sided = "" if test.p_two_sided is None else f", {_p_equation('two-sided p', test.p_two_sided)}"
         lines.append(
-            f"{test.first} - {test.second}: {test.difference:+.4f} ({bounds(test.low, test.high)}), p = {p_value}{two_sided}; "
+            f"{test.first} - {test.second}: {test.difference:+.4f} ({bounds(test.low, test.high)}), {p_value}{two_sided}; "
             f"higher in {test.wins}, lower in {test.losses}, the same in {test.ties}"
             f"{'' if test.preferred is None else f'; P(people prefer {test.first}) = {test.preferred:.2f}'}"
         )
@@ -79,22 +79,27 @@ def comparison_text(comparison: Comparison, show: int = 5) -> str:
         if system.truncated:
             lines.append(f"{system.name}: {system.truncated} pairs were longer than the checkpoint reads")
     for segment in comparison.segments[:show]:
-        lines += ["", *_told(segment, [system.name for system in comparison.systems], width)]
+        lines += ["", *_segment_lines(segment, [system.name for system in comparison.systems], width)]
     lines += ["", *(f"{name}: {signature}" for name, signature in comparison.signatures.items())]
     return "\n".join(lines)
 
 
-def _told(segment: Segment, names: list[str], width: int) -> list[str]:
-    """The references and what each system made of them."""
-    reference_width = max(width, len("reference"))
-    told = [f"segment {segment.number}, {segment.spread:.4f} apart"]
-    told += [f"  {'reference':{reference_width}}           {one_line(text)}" for text in segment.references]
+def _p_equation(name: str, p: float) -> str:
+    text = p_text(p)
+    return f"{name} {text}" if text.startswith("<") else f"{name} = {text}"
+
+
+def _segment_lines(segment: Segment, names: list[str], width: int) -> list[str]:
+    """Return the references, and the text and score of each system."""
+    width = max(width, len("reference"))
+    lines = [f"segment {segment.number}, {segment.spread:.4f} apart"]
+    lines += [f"  {'reference':{width}}           {one_line(text)}" for text in segment.references]
     for name, score, text in zip(names, segment.scores, segment.candidates, strict=True):
-        told.append(f"  {name:{reference_width}}  {score:7.4f}  {one_line(text)}")
-    return told
+        lines.append(f"  {name:{width}}  {score:7.4f}  {one_line(text)}")
+    return lines
 
 
-# What a comparison can be written as, by the ending of the file.
+# The format of a comparison by the extension of the file.
 FORMS: dict[str, Callable[[Comparison], str]] = {
     ".json": comparison_json,
     ".csv": comparison_csv,

@@ -1,7 +1,8 @@
-"""Read the texts to score: lists of segments, and pairs, of any size and in any usual form of file.
+"""Read the texts to score from files of any size: lists of segments, and pairs.
 
-A list is a file of one segment a line, or a column of a table (CSV, TSV, Parquet) or of JSON lines. Pairs are records
-with a candidate and what it is scored against. Every form may be gzipped, and each fault is named by file and line.
+A list of segments is a text file with one segment per line, or a column of a table (CSV, TSV, Parquet) or of JSON lines.
+Pairs are records with a candidate, its references and its source. Text, CSV, TSV and JSON lines may be gzipped. Errors name
+the file and the line.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from bleurt_repro.metric.files.records import (
 )
 from bleurt_repro.metric.inputs import check_same_length
 
-# What a text is called in a record: as elsewhere, or simply "text".
+# Names of the column with the texts of each role, the first one that a file has.
 COLUMNS = {
     "references": ("reference", "references", "text"),
     "candidates": ("candidate", "text"),
@@ -43,7 +44,7 @@ NOT_TEXT = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), _OFFICE),
     ".json": "write one object or string per line as .jsonl",
 }
-# Forms of a list of texts that the demo takes, too; Parquet it does not, since a small file can unpack to a huge one.
+# Files of segments that the demo accepts; Parquet is left out, since a small file can unpack to a huge one.
 SUFFIXES = (".txt", *DELIMITERS, ".jsonl", ".ndjson")
 FIELDS = '"candidate", "reference" (or "references", a list) and, where the checkpoint reads it, "source"'
 
@@ -75,15 +76,15 @@ class Survey(NamedTuple):
 
 
 class PairStream:
-    """Reads the pairs of files in bounded memory: all of them to check them, then window by window.
+    """Read the pairs of files in bounded memory: all of them once, to check them, then window by window.
 
     Args:
         references, candidates, sources: files of segments (see `read_segments`), or "-" for standard input.
-        pairs: a file of pairs instead of them: JSON lines, CSV, TSV or Parquet.
+        pairs: file of pairs instead of them: JSON lines, CSV, TSV or Parquet.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if what is given is incomplete or too much.
+        FileNotFoundError: if a file does not exist.
+        ValueError: if files are missing, or both pairs and lists are given.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class PairStream:
         sources: str | None = None,
         pairs: str | None = None,
     ) -> None:
-        self._paths = _chosen_files(references, candidates, sources, pairs)
+        self._paths = _choose_files(references, candidates, sources, pairs)
         self._stack = ExitStack()
         self._files: dict[str, BinaryIO] = {}
         self._survey = Survey(0, ())
@@ -129,8 +130,8 @@ class PairStream:
             small = None if small is None or size > SMALL else small + block
         for name in ("source", "reference"):
             if (name, True) in first and (name, False) in first:
-                place = f"{display_name(self._paths['pairs'])}: record {first[name, False]}"
-                raise ValueError(f'{place} has no "{name}" but others have one')
+                location = f"{display_name(self._paths['pairs'])}: record {first[name, False]}"
+                raise ValueError(f'{location} has no "{name}" but others have one')
         self._small = small
         self._survey = Survey(count, tuple(blocks))
         return self._survey
@@ -205,70 +206,71 @@ def arguments_of(pairs: Sequence[Pair]) -> dict[str, list[Any]]:
     return texts if sources[0] is None else {**texts, "sources": sources}
 
 
-def _chosen_files(
+def _choose_files(
     references: str | None, candidates: str | None, sources: str | None, pairs: str | None
 ) -> dict[str, str]:
-    """Return the files to read by what they hold."""
+    """Return the files to read by the role of their texts."""
     if pairs is not None:
         if references or candidates or sources:
             raise ValueError("give either --pairs or --references and --candidates, not both")
         return {"pairs": pairs}
     if candidates is None or (references is None and sources is None):
         raise ValueError("nothing to score: give --references and --candidates, or --pairs")
-    given = {"references": references, "candidates": candidates, "sources": sources}
-    paths = {name: path for name, path in given.items() if path is not None}
+    roles = {"references": references, "candidates": candidates, "sources": sources}
+    paths = {role: path for role, path in roles.items() if path is not None}
     if list(paths.values()).count(STDIN) > 1:
         raise ValueError("only one file can be standard input ('-')")
     return paths
 
 
 def read_pairs(file: BinaryIO, path: str) -> Iterator[Pair]:
-    """Read pairs one by one from JSON lines or, if the name ends so, from CSV, TSV or Parquet.
+    """Read pairs one by one from JSON lines or, by the file's extension, from CSV, TSV or Parquet.
 
     Args:
-        file: of `open_input`.
-        path: its name. Fields other than candidate, reference or references, and source are left alone.
+        file: what `open_input` returns.
+        path: name of the file. Fields other than candidate, reference or references, and source are ignored.
 
     Raises:
         ValueError: naming file and line, if a record is malformed.
     """
     is_table = file_form(path) in DELIMITERS
-    for place, record in parse_records(file, path, quoted_tsv=True):
-        known = {name.strip().lower(): value for name, value in record.items()} if is_table else record
-        yield _pair(known, f"{display_name(path)}, {place}")
+    for location, record in parse_records(file, path, quoted_tsv=True):
+        if is_table:
+            record = {name.lower(): value for name, value in record.items()}
+        yield _pair(record, f"{display_name(path)}, {location}")
 
 
-def _pair(record: dict[str, Any], place: str) -> Pair:
-    several, source = record.get("references"), record.get("source")
-    if several is None and "reference" in record:
-        several = [record["reference"]]
-    elif "reference" in record or (several is None and source is None):
+def _pair(record: dict[str, Any], location: str) -> Pair:
+    references, source = record.get("references"), record.get("source")
+    if references is None and "reference" in record:
+        references = [record["reference"]]
+    elif "reference" in record or (references is None and source is None):
         # Only a checkpoint that reads no references takes a source and a candidate alone.
-        raise ValueError(f'{place}: needs one of "reference" and "references"; each record has {FIELDS}')
-    if several is not None and (not isinstance(several, list) or not several):
-        raise ValueError(f'{place}: "references" must be a list of at least one string')
-    references = several or []
+        raise ValueError(f'{location}: needs one of "reference" and "references"; each record has {FIELDS}')
+    if references is not None and (not isinstance(references, list) or not references):
+        raise ValueError(f'{location}: "references" must be a list of at least one string')
+    references = references or []
     texts = {"candidate": record.get("candidate"), **{f"reference {i}": text for i, text in enumerate(references)}}
     for name, text in (texts if source is None else {**texts, "source": source}).items():
         if not isinstance(text, str):
-            raise ValueError(f"{place}: {name} must be a string, found {_excerpt(text)}; each record has {FIELDS}")
+            raise ValueError(f"{location}: {name} must be a string, found {_excerpt(text)}; each record has {FIELDS}")
     return references, record["candidate"], source
 
 
 def read_segments(path: str, role: str) -> list[Any]:
-    """Read the references, the candidates or the sources of a test set, one a segment.
+    """Read the references, the candidates or the sources of a test set, one per segment.
 
     Args:
-        path: a file; `.csv` and `.tsv` are tables with a header, `.jsonl` and `.ndjson` hold an object or a string a
-            line, `.parquet` columns, and anything else ("-", standard input, too) is text of one segment a line.
-        role: "references", "candidates" or "sources"; it decides which column or field is read (`COLUMNS`).
+        path: file; `.csv` and `.tsv` are tables with a header, `.jsonl` and `.ndjson` hold one object or string per line,
+            `.parquet` has columns, and other files, or "-" for standard input, are text with one segment per line.
+        role: "references", "candidates" or "sources"; it selects the column or field (`COLUMNS`).
 
     Returns:
-        one string a segment; of references in JSON lines or Parquet, also a list of strings.
+        one string per segment; for references in JSON lines or Parquet, a string or a list of strings.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: naming file and line, if it is malformed or has no such column.
+        FileNotFoundError: if the file does not exist.
+        ValueError: naming file and line, if the file is malformed or has no such column.
     """
     with open_input(path) as file:
         return list(_segments(file, path, role))
@@ -281,7 +283,7 @@ def _segments(file: BinaryIO, path: str, role: str) -> Iterator[Any]:
         return _column_of_table(file, path, COLUMNS[role])
     if form == ".parquet":
         rows = parquet_records(file, path)
-        return (_field(record, COLUMNS[role], f"{path}, {place}") for place, record in rows)
+        return (_field(record, COLUMNS[role], f"{path}, {location}") for location, record in rows)
     if form == ".jsonl":
         return _column_of_json_lines(file, path, COLUMNS[role])
     extension = Path(path.lower().removesuffix(".gz")).suffix
@@ -314,25 +316,25 @@ def _column(header: list[str], names: tuple[str, ...], path: str) -> int:
 def _column_of_json_lines(file: BinaryIO, path: str, names: tuple[str, ...]) -> Iterator[Any]:
     for number, line in numbered_lines(file, path):
         if line.strip():
-            place = f"{path}, line {number}"
-            yield _field(parse_json(line, place, "each line is a string or an object"), names, place)
+            location = f"{path}, line {number}"
+            yield _field(parse_json(line, location, "each line is a string or an object"), names, location)
 
 
-def _field(record: Any, names: tuple[str, ...], place: str) -> Any:
+def _field(record: Any, names: tuple[str, ...], location: str) -> Any:
     value = record
     if isinstance(record, dict):
-        check_column_names(record, place)
+        check_column_names(record, location)
         present = [name for name in names if name in record]
         if not present:
-            raise ValueError(f"{place}: expected a field {' or '.join(map(repr, names))}, found {list(record)[:5]}")
+            raise ValueError(f"{location}: expected a field {' or '.join(map(repr, names))}, found {list(record)[:5]}")
         value = record[present[0]]
-    if isinstance(value, str) or ("references" in names and _strings(value)):
+    if isinstance(value, str) or ("references" in names and _is_list_of_strings(value)):
         return value
     expected = "a string or a list of strings" if "references" in names else "a string"
-    raise ValueError(f"{place}: expected {expected}, found {_excerpt(value)}")
+    raise ValueError(f"{location}: expected {expected}, found {_excerpt(value)}")
 
 
-def _strings(value: Any) -> bool:
+def _is_list_of_strings(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
 
 

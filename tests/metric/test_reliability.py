@@ -131,7 +131,7 @@ def test_a_comparison_says_whether_people_would_prefer_a_system(folder, systems)
     comparison = compare(scorer, references, texts, resamples=20)
     scores = [scorer.score(references=references, candidates=own) for own in texts.values()]
     assert comparison.tests[0].preferred == pytest.approx(PREFERENCE.of_scores(*scores))
-    assert "9 ratings" in comparison.preferred
+    assert "9 human ratings" in comparison.preferred
     few = compare(scorer, references[:5], {name: own[:5] for name, own in texts.items()}, resamples=20)
     assert few.tests[0].preferred is None
     assert "P(people prefer it)" in comparison.to_markdown() and "P(people prefer it)" in comparison.to_latex()

@@ -10,7 +10,7 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.compare.attribution import (
     Difference,
     Span,
-    _put_in,
+    _insert,
     _unmatched,
     attribute,
     differences,
@@ -103,8 +103,8 @@ def test_the_number_of_scored_pairs_is_bounded():
         ("a b c", "x b y", ["x b c", "a b y"]),
     ],
 )
-def test_words_are_put_in_as_text_is_spaced(reference, candidate, expected):
-    assert [_put_in(reference, candidate, stretch) for stretch in differences(reference, candidate)] == expected
+def test_words_are_insert_as_text_is_spaced(reference, candidate, expected):
+    assert [_insert(reference, candidate, stretch) for stretch in differences(reference, candidate)] == expected
 
 
 def test_a_place_where_words_are_missing():
@@ -120,7 +120,7 @@ def test_words_that_changed_places_are_not_missing():
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_all_differences_put_into_the_reference_give_the_candidate(reference, candidate):
+def test_all_differences_insertto_the_reference_give_the_candidate(reference, candidate):
     text = reference
     for own, place in reversed(_unmatched(reference, candidate)):
         text = f"{text[: place.start]} {candidate[own.start : own.end]} {text[place.end :]}"

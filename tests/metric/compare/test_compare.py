@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from html.parser import HTMLParser
 
@@ -10,8 +11,8 @@ import pytest
 from sacrebleu import corpus_bleu, corpus_chrf, sentence_bleu
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.calibration import Reliability
-from bleurt_repro.metric.compare.compare import compare
+from bleurt_repro.metric.compare.compare import compare, p_text
+from bleurt_repro.metric.compare.report import comparison_text
 from bleurt_repro.metric.scorer import ScoringResult
 from bleurt_repro.metric.statistics import two_sided_p_values
 from tests.three_systems import REFERENCES, SYSTEMS
@@ -80,7 +81,7 @@ def test_resamples_that_cannot_be_drawn(resamples):
 
 def test_without_a_fit_of_preferences_none_is_named():
     scorer = NumberScorer()
-    scorer.reliability = Reliability("hash", None, None, None, {"file": "ratings.jsonl", "ratings": 9})
+    scorer.reliability = None
     assert compare(scorer, ["r"], {"A": ["1"], "B": ["2"]}, resamples=1).preferred is None
 
 
@@ -260,3 +261,110 @@ def test_results_are_shown_in_short():
     empty = ScoringResult([], None, "sig", 0)
     assert repr(empty) == "ScoringResult(scores=[], mean_score=None, signature='sig')"
     assert Cells(empty._repr_html_()).rows == [["", "score"]]
+
+
+# BLEU as the worked examples of Papineni et al. (2002) have it; text is lower case, since sacreBLEU tells cases apart.
+
+MAT = ["the cat is on the mat", "there is a cat on the mat"]
+GUIDE = [
+    "it is a guide to action that ensures that the military will forever heed party commands",
+    "it is the guiding principle which guarantees the military forces always being under the command of the party",
+    "it is the practical guide for the army always to heed the directions of the party",
+]
+
+
+@pytest.mark.parametrize(
+    ("references", "candidate", "precisions"),
+    [
+        (MAT, "the the the the the the the", [(2, 7), (0, 6), (0, 5), (0, 4)]),  # section 2.1: clipped to 2 of 7
+        (MAT[1:], "the the the the the the the", [(1, 7), (0, 6), (0, 5), (0, 4)]),
+        (MAT, "the the cat", [(3, 3), (1, 2), (0, 1), (0, 0)]),
+        (MAT, "the cat", [(2, 2), (1, 1), (0, 0), (0, 0)]),
+        # section 2.1, example 1: 17 of 18 words of candidate 1 and 8 of 14 of candidate 2, 10 of 17 and 1 of 13 bigrams
+        (
+            GUIDE,
+            "it is a guide to action which ensures that the military always obeys the commands of the party",
+            [(17, 18), (10, 17), (7, 16), (4, 15)],
+        ),
+        (
+            GUIDE,
+            "it is to insure the troops forever hearing the activity guidebook that party direct",
+            [(8, 14), (1, 13), (0, 12), (0, 11)],
+        ),
+    ],
+)
+def test_precisions_are_those_of_the_paper(references, candidate, precisions):
+    system = compare(LengthScorer(), [references], {"A": [candidate], "B": ["x"]}, resamples=1).systems[0]
+    assert system.precisions == pytest.approx([100 * count / total if total else 0 for count, total in precisions])
+
+
+@pytest.mark.parametrize(
+    ("references", "lengths", "expected"),
+    [
+        ([[12, 15, 17]], [12], 1.0),  # section 2.2.2: the same length as one reference, no penalty
+        ([[12, 15, 17]], [16], 1.0),
+        ([[12, 15, 17]], [11], math.exp(1 - 12 / 11)),  # the closest reference counts, not the shortest or the longest
+        ([[4, 10]], [7], 1.0),  # equally close: the shorter one
+        ([[10], [10]], [12, 8], 1.0),  # the penalty is of the corpus, not of each segment
+        ([[10], [10]], [8, 8], math.exp(1 - 20 / 16)),
+        ([[6, 7]], [2], math.exp(1 - 6 / 2)),  # "the cat" beside the two references of the mat
+    ],
+)
+def test_the_brevity_penalty_is_that_of_the_paper(references, lengths, expected):
+    texts = [[" ".join(["w"] * length) for length in row] for row in references]
+    candidates = [" ".join(["w"] * length) for length in lengths]
+    system = compare(LengthScorer(), texts, {"A": candidates, "B": ["x"] * len(lengths)}, resamples=1).systems[0]
+    assert system.brevity_penalty == pytest.approx(expected)
+    if len(lengths) == 1 and min(lengths) >= 4:  # BLEU is the geometric mean of the precisions times the penalty
+        assert system.bleu == pytest.approx(math.prod(system.precisions) ** 0.25 * expected)
+
+
+class UnsteadyScorer:
+    """A scorer whose scores differ from call to call in the last bits, as those of other batches do."""
+
+    calls = 0
+
+    def compute(self, *, references, candidates, sources=None):
+        self.calls += 1
+        return ScoringResult([len(text) + 1e-8 * self.calls for text in candidates], None, "lengths", 0)
+
+
+def test_equal_texts_of_systems_are_ties():
+    texts = [f"text {'x' * n}" for n in range(30)]
+    systems = {"A": texts, "B": [*texts[:20], *["y"] * 10], "C": [*texts[:10], *["y"] * 20]}
+    comparison = compare(UnsteadyScorer(), ["r"] * 30, systems, resamples=20)
+    assert [(test.wins, test.losses, test.ties) for test in comparison.tests] == [
+        (10, 0, 20),
+        (20, 0, 10),
+        (10, 0, 20),
+    ]
+    a, b, c = np.array([segment.scores for segment in sorted(comparison.segments, key=lambda s: s.number)]).T
+    assert (a[:20] == b[:20]).all() and (a[:10] == c[:10]).all() and (b[20:] == c[20:]).all()
+    assert a.tolist() == UnsteadyScorer().compute(references=[], candidates=texts).scores  # the first system's own
+    assert [system.mean for system in comparison.systems] == [np.mean(scores) for scores in (a, b, c)]
+
+
+def test_equal_texts_are_ties_for_a_checkpoint(scorer):
+    """Each system is scored in other batches, which changes the last bits."""
+    words = "the cat sat on mat it rains dog not good".split()
+    shared = [" ".join(words[: 1 + n % 10]) for n in range(60)]
+    other = [" ".join(words[n % 7 :]) + " bye" * (n % 5) for n in range(60)]
+    systems = {"A": shared, "B": [a if n % 2 else b for n, (a, b) in enumerate(zip(shared, other, strict=True))]}
+    [test] = compare(scorer, ["the cat sat on the mat"] * 60, systems, resamples=5).tests
+    assert test.ties >= 30
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0, "< 0.001"), (0.00099, "< 0.001"), (0.001, "0.0010"), (0.51234, "0.5123")]
+)
+def test_a_p_value_is_never_zero(p, text):
+    assert p_text(p) == text
+
+
+def test_small_p_values_are_shown_as_such():
+    systems = {"A": [str(n + 5) for n in range(40)], "B": [str(n) for n in range(40)]}
+    comparison = compare(NumberScorer(), ["r"] * 40, systems, resamples=2000)
+    assert comparison.tests[0].p_value == pytest.approx(1 / 2001)
+    text = comparison_text(comparison)
+    assert ", p < 0.001, two-sided p < 0.001; " in text and "0.0000)" not in text and "p = 0.0000" not in text
+    assert r"\< 0.001" in comparison.to_markdown() and "< 0.001" in comparison._repr_html_().replace("&lt;", "<")

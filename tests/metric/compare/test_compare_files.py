@@ -8,7 +8,7 @@ import json
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.metric.compare.compare_files import joined, system_names
+from bleurt_repro.metric.compare.compare_files import combine_references, system_names
 from tests.three_systems import REFERENCES, SYSTEMS
 
 
@@ -24,9 +24,9 @@ def files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys, tiny_scorer):
-    def call(*words: str) -> tuple[int, str, str]:
+    def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stop:
-            main(["compare", "--checkpoint", str(tiny_scorer), "--resamples", "50", *words])
+            main(["compare", "--checkpoint", str(tiny_scorer), "--resamples", "50", *arguments])
         captured = capsys.readouterr()
         return int(stop.value.code or 0), captured.out, captured.err
 
@@ -105,7 +105,7 @@ def test_systems_of_one_file_name_are_called_by_their_paths():
 
 
 def test_references_of_several_files_are_put_together():
-    assert joined([["a", ["b", "c"]], ["d", "e"]]) == [["a", "d"], ["b", "c", "e"]]
+    assert combine_references([["a", ["b", "c"]], ["d", "e"]]) == [["a", "d"], ["b", "c", "e"]]
 
 
 def test_control_characters_do_not_reach_the_terminal(run, files):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bleurt_repro.metric.compare.attribution import words
+from bleurt_repro.metric.compare.attribution import word_spans
 
 FAMILY, FLAG, THUMB = "\U0001f469\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd"
 
@@ -29,11 +29,11 @@ FAMILY, FLAG, THUMB = "\U0001f469\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\
     ],
 )
 def test_words(text, expected):
-    assert [text[start:end] for start, end in words(text)] == expected
+    assert [text[start:end] for start, end in word_spans(text)] == expected
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=40))
 def test_words_cover_all_but_white_space(text):
-    covered = "".join(text[start:end] for start, end in words(text))
+    covered = "".join(text[start:end] for start, end in word_spans(text))
     assert covered == "".join(text.split())
