@@ -1,9 +1,9 @@
-"""Options of a scorer: where it computes, in which arithmetic, how much at once, which part of the input, and where what
-it makes once is kept."""
+"""Options of scoring: checkpoint, device, arithmetic and batches; the share of a process; the cache folder."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,9 @@ from bleurt_repro.metric.loading.quiet import first_line
 if TYPE_CHECKING:
     import torch
 
-# Padded tokens in a batch: enough to fill the machine, small enough that a batch's pairs are of about one length.
+# The embedded checkpoint that scores by default.
+DEFAULT_CHECKPOINT = "bleurt-repro-mini"
+# Padded tokens in a batch: enough to fill the machine, few enough that the pairs of a batch have about the same length.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 16384, "mps": 16384}
 DTYPES = ("float32", "bfloat16", "float16")
 BACKENDS = ("torch", "onnx", "onnx-int8")
@@ -21,13 +23,37 @@ CACHE_VARIABLE = "BLEURT_REPRO_CACHE"
 
 
 @dataclass(frozen=True)
+class ScoreOptions:
+    """Options of scoring; `BleurtScorer` and its `score` describe each of them."""
+
+    # Options of the scorer
+    checkpoint: str = DEFAULT_CHECKPOINT
+    device: str | torch.device | None = None
+    dtype: str | torch.dtype | None = None
+    batch_tokens: int | None = None
+    progress: bool | None = None
+    backend: str = "torch"
+    cache: str | os.PathLike[str] | None = None
+    # Options of one call
+    aggregate: str = "max"
+    calibrated: bool = False
+    return_std: bool = False
+    batch_size: int | None = None
+
+    def scorer_arguments(self) -> dict[str, Any]:
+        """Return the options of the scorer, as the keyword arguments of `BleurtScorer`."""
+        names = ("checkpoint", "device", "dtype", "batch_tokens", "progress", "backend", "cache")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
 class Computing:
-    """How a scorer computes.
+    """Where and how a scorer computes: the options that a user left out are filled in.
 
     Attributes:
         backend: one of `BACKENDS`.
-        device: where.
-        dtype: in which arithmetic.
+        device: device of the model.
+        dtype: arithmetic of the model.
         batch_tokens: most tokens of a batch, padding included.
     """
 
@@ -37,22 +63,27 @@ class Computing:
     batch_tokens: int
 
     @classmethod
-    def of(cls, backend: str, device: Any, dtype: Any, batch_tokens: int | None) -> Computing:
+    def from_options(cls, options: ScoreOptions) -> Computing:
         """Check the options that a user gave, and fill in those left out.
 
         Raises:
-            ValueError: naming the option that cannot be.
+            ValueError: naming the option that is wrong.
         """
-        backend = backend_of(backend, device, dtype)
-        chosen = device_of(device if backend == "torch" else "cpu")
-        return cls(backend, chosen, dtype_of(dtype), batch_tokens_of(batch_tokens, chosen.type))
+        backend = check_backend(options.backend, options.device, options.dtype)
+        device = choose_device(options.device if backend == "torch" else "cpu")
+        dtype = parse_dtype(options.dtype)
+        if options.batch_tokens is None:
+            batch_tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
+        else:
+            batch_tokens = positive("batch_tokens", options.batch_tokens, "tokens")
+        return cls(backend, device, dtype, batch_tokens)
 
 
-def backend_of(backend: str, device: Any, dtype: Any) -> str:
-    """Check that there is such a backend and that it computes on that device in that arithmetic.
+def check_backend(backend: str, device: Any, dtype: Any) -> str:
+    """Return a backend, if it exists and computes on the device in the arithmetic that the user asks for.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it does not.
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, found {backend!r}")
@@ -64,38 +95,38 @@ def backend_of(backend: str, device: Any, dtype: Any) -> str:
     return backend
 
 
-def device_of(device: Any) -> torch.device:
-    """Return the device that is asked for, or the best there is; under torchrun each process takes a GPU of its own.
+def choose_device(device: Any) -> torch.device:
+    """Return the device that a user names, by default the best one; under torchrun each process takes a GPU of its own.
 
     Raises:
-        ValueError: if torch knows no such device, or this machine has none.
+        ValueError: if torch does not know the device, or this machine does not have it.
     """
     import torch
 
     if device is not None:
         try:
-            chosen = torch.device(device)
+            named_device = torch.device(device)
         except (RuntimeError, TypeError) as error:
             raise ValueError(
                 f"device must be one that torch knows, such as cpu, cuda or mps, found {device!r}"
             ) from error
         try:
-            torch.zeros(1, device=chosen).item()  # whether it is there, and holds numbers ("meta" holds none)
+            torch.zeros(1, device=named_device).item()  # fails if it is missing, or holds no numbers ("meta")
         except Exception as error:  # torch raises almost anything here
             raise ValueError(
                 f"device {str(device)!r} cannot be used on this machine ({first_line(error)}): leave it out, or give cpu"
             ) from error
-        return chosen
+        return named_device
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def dtype_of(dtype: Any) -> torch.dtype:
-    """Return the arithmetic by its name, float32 by default.
+def parse_dtype(dtype: Any) -> torch.dtype:
+    """Return an arithmetic by its name, by default float32.
 
     Raises:
-        ValueError: if it is none of `DTYPES`.
+        ValueError: if it is not in `DTYPES`.
     """
     import torch
 
@@ -105,27 +136,16 @@ def dtype_of(dtype: Any) -> torch.dtype:
     return getattr(torch, name)
 
 
-def batch_tokens_of(batch_tokens: int | None, device: str) -> int:
-    """Return the most tokens of a batch, by default what fits the kind of device.
-
-    Raises:
-        ValueError: if it is no positive whole number.
-    """
-    if batch_tokens is None:
-        return BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
-    return positive("batch_tokens", batch_tokens, "tokens")
-
-
 def positive(name: str, number: Any, unit: str) -> int:
-    """Return a number that a user gave if it is a positive whole one.
+    """Return a number if it is a positive whole number.
 
     Args:
-        name: of the option.
-        number: what was given.
-        unit: what it counts.
+        name: name of the option, for the message.
+        number: value of the option.
+        unit: what the option counts, for the message.
 
     Raises:
-        ValueError: if it is no positive whole number.
+        ValueError: if it is not.
     """
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise ValueError(f"{name} must be a positive number of {unit}, found {number!r}")
@@ -134,60 +154,79 @@ def positive(name: str, number: Any, unit: str) -> int:
 
 @dataclass(frozen=True)
 class Shard:
-    """One of `count` parts of equal size, in order; the first has the index 0."""
+    """One of `count` shares of equal size, in order; the first has the index 0."""
 
     index: int
     count: int
 
     def bounds(self, records: int) -> tuple[int, int]:
-        """Return the first record of this part and the one after its last."""
+        """Return the first record of this share and the one after its last."""
         return records * self.index // self.count, records * (self.index + 1) // self.count
 
     def output(self, path: str) -> str:
-        """Name this part's file, such as scores-00000-of-00002.txt: sorted by name, the parts are in order."""
+        """Return the name of this share's file, such as scores-00000-of-00002.txt; sorted by name, shares are in order."""
         if self.count == 1:
             return path
         whole = Path(path)
         return str(whole.with_name(f"{whole.stem}-{self.index:05d}-of-{self.count:05d}{whole.suffix}"))
 
 
-def choose_shard(num_shards: int | None, shard_index: int | None) -> Shard:
-    """Take the part that the options name, else the one that torchrun's WORLD_SIZE and RANK name, else all.
+def choose_shard(num_shards: int | str | None, shard_index: int | None) -> Shard:
+    """Return the share of the work that the options ask for; without options all of it.
+
+    Args:
+        num_shards: number of shares; "auto" takes the process's share from WORLD_SIZE and RANK, which torchrun sets.
+        shard_index: index of the share, from 0; left out with "auto".
 
     Raises:
-        ValueError: if only one of the two is given, or the index is not below the number.
+        ValueError: if the options do not fit together, or the variables are not set.
     """
     if num_shards is None and shard_index is None:
-        num_shards, shard_index = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
-        if num_shards > 1 and "RANK" not in os.environ:
-            raise ValueError(
-                f"WORLD_SIZE is {num_shards} in the environment, but RANK is not set: set both, as torchrun does, or neither"
+        if (processes := os.environ.get("WORLD_SIZE", "1")) != "1":
+            warnings.warn(
+                f"WORLD_SIZE is {processes} in the environment, but this process does all of the work: add --num-shards "
+                "auto to give each process a share",
+                stacklevel=2,
             )
+        return Shard(0, 1)
+    if num_shards == "auto":
+        if shard_index is not None:
+            raise ValueError("--num-shards auto takes the index from RANK: leave --shard-index out")
+        variables = [os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK")]
+        if not all(variable.isdecimal() for variable in variables):
+            raise ValueError(
+                "--num-shards auto reads the variables WORLD_SIZE and RANK, two numbers that torchrun sets, found "
+                f"{variables[0]!r} and {variables[1]!r}: start with torchrun, or give two numbers, --num-shards N "
+                "--shard-index I"
+            )
+        num_shards, shard_index = map(int, variables)
+    elif isinstance(num_shards, str):
+        if not num_shards.isdecimal():
+            raise ValueError(f"--num-shards must be a number or auto, found {num_shards!r}")
+        num_shards = int(num_shards)
     if num_shards is None or shard_index is None:
         raise ValueError("--num-shards and --shard-index belong together: give both or neither")
-    if not 0 <= shard_index < num_shards:
-        raise ValueError(
-            f"--shard-index must be from 0 to {num_shards - 1} with --num-shards {num_shards}, found {shard_index}"
-        )
+    if num_shards < 1 or not 0 <= shard_index < num_shards:
+        raise ValueError(f"--shard-index must be from 0 to --num-shards minus 1, found {shard_index} of {num_shards}")
     return Shard(shard_index, num_shards)
 
 
 def cache_folder() -> Path:
-    """Return the folder that $BLEURT_REPRO_CACHE names, else one below $XDG_CACHE_HOME or ~/.cache; it may not exist.
+    """Return the cache folder, which may not exist: $BLEURT_REPRO_CACHE, else a folder in $XDG_CACHE_HOME or ~/.cache.
 
     Raises:
-        ValueError: if none is named and the user has no home.
+        ValueError: if no variable names it and the user has no home folder.
     """
     try:
-        if named := os.environ.get(CACHE_VARIABLE):
-            return Path(named).expanduser()
+        if folder := os.environ.get(CACHE_VARIABLE):
+            return Path(folder).expanduser()
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bleurt_repro"
     except RuntimeError as error:  # pathlib's, of a user whom the system does not list
         raise ValueError(f"there is no home folder to keep a cache in: set HOME, or {CACHE_VARIABLE}") from error
 
 
-def made_cache(folder: Path) -> Path:
-    """Make a folder of a cache where there is none, and return it.
+def make_cache(folder: Path) -> Path:
+    """Make a cache folder if it does not exist, and return it.
 
     Raises:
         OSError: if it cannot be made.

@@ -1,4 +1,4 @@
-"""The scorer: references and candidates in, one score a candidate out (BLEURT, section 3.2)."""
+"""Score candidates against references, one score per candidate (BLEURT, section 3.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
@@ -17,42 +17,43 @@ from numpy.typing import NDArray
 from bleurt_repro.metric.calibration import Calibration, Reliability
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
-from bleurt_repro.metric.inputs import Item, check_pairs, columns_of
+from bleurt_repro.metric.inputs import Pairs, check_pairs, columns_of
 from bleurt_repro.metric.loading.open import Checkpoint, open_checkpoint
-from bleurt_repro.metric.options import Computing, positive
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, Computing, ScoreOptions, positive
 from bleurt_repro.metric.signature import signature
+from bleurt_repro.metric.statistics import Values
 
 if TYPE_CHECKING:
     import torch
     from tqdm import tqdm
 
-DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # BLEURT, section 5.3: with several references the best score counts.
 AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda scores: sum(scores) / len(scores),
 }
-# Scores that a notebook or an interactive session shows.
+# Number of scores that a notebook or an interactive session shows.
 SHOWN = 5
 CLOSED = "this scorer was closed: open another one with BleurtScorer(...)"
-Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class ScoringResult:
-    """Scores of one call and what is needed to read them.
+    """Scores of one call, and what a reader needs to interpret them.
 
     Attributes:
-        scores: one a candidate, in input order.
-        mean_score: their mean (the system's score), or None if there are none.
-        signature: what the scores depend on.
-        truncated: how many pairs were longer than the checkpoint reads.
-        std: of an ensemble, the standard deviation of its members' standardised scores, one a candidate; else None.
-        unknown: how many pairs have pieces that the checkpoint's tokenizer does not know.
-        unread: how many pairs hold text that the checkpoint does not read: unknown pieces, another script than Latin where
+        scores: one score per candidate, in input order.
+        mean_score: mean of the scores, which is the score of the system; None without candidates.
+        signature: everything the scores depend on, in one line.
+        truncated: number of pairs that were longer than the checkpoint's maximum length.
+        std: standard deviations of the standardised scores of an ensemble's members, one per candidate; else None.
+        unknown: number of pairs with pieces that the checkpoint's tokenizer does not know.
+        unread: number of pairs with text that the checkpoint does not read: unknown pieces, another script than Latin where
             its vocabulary has little of others, or invisible characters (see `forward.encoding`).
-        warnings: what a reader of the scores must know, a sentence each.
+        warnings: messages about scores that need care.
+        pairs: number of pairs that were scored; a candidate with several references has several.
+        blank: number of candidates whose references are all blank.
     """
 
     scores: list[float]
@@ -63,21 +64,25 @@ class ScoringResult:
     unknown: int = 0
     unread: int = 0
     warnings: tuple[str, ...] = ()
+    pairs: int = 0
+    blank: int = 0
 
     def __repr__(self) -> str:
         first = ", ".join(f"{score:.4f}" for score in self.scores[:SHOWN])
-        more = f", ... {len(self.scores):,} in all" if len(self.scores) > SHOWN else ""
-        parts = [f"scores=[{first}{more}]", f"mean_score={_rounded(self.mean_score)}", f"signature={self.signature!r}"]
-        parts += [f"{name}={count}" for name in ("truncated", "unknown", "unread") if (count := getattr(self, name))]
-        return f"ScoringResult({', '.join(parts)})"
+        ellipsis = f", ... {len(self.scores):,} in all" if len(self.scores) > SHOWN else ""
+        fields = [f"scores=[{first}{ellipsis}]", f"mean_score={_rounded(self.mean_score)}"]
+        fields.append(f"signature={self.signature!r}")
+        counts = {name: getattr(self, name) for name in ("truncated", "unknown", "unread", "blank")}
+        fields += [f"{name}={count}" for name, count in counts.items() if count]
+        return f"ScoringResult({', '.join(fields)})"
 
     def _repr_html_(self) -> str:
-        """Return the first scores as a table, and what is needed to read them, for a notebook."""
+        """Return the first scores as a table, with mean, warnings and signature, for a notebook."""
         rows = "".join(
-            f"<tr><td>{place}</td><td>{score:.4f}</td>"
-            + ("" if self.std is None else f"<td>{self.std[place]:.4f}</td>")
+            f"<tr><td>{i}</td><td>{score:.4f}</td>"
+            + ("" if self.std is None else f"<td>{self.std[i]:.4f}</td>")
             + "</tr>"
-            for place, score in enumerate(self.scores[:SHOWN])
+            for i, score in enumerate(self.scores[:SHOWN])
         )
         head = "<th></th><th>score</th>" + ("" if self.std is None else "<th>standard deviation</th>")
         notes = [
@@ -94,28 +99,29 @@ def _rounded(score: float | None) -> str:
 
 
 class BleurtScorer:
-    """Scores candidates against references with a checkpoint, or with an ensemble of several.
+    """Score candidates against references with a checkpoint, or with an ensemble of several.
 
     Args:
-        checkpoint: an embedded or official name, a local folder, or a Hub id with an optional @revision; the embedded
-            "bleurt-repro-mini" by default.
-        device: "cpu", "cuda", "cuda:1", "mps"; by default the best this machine has.
+        checkpoint: name of an embedded or official checkpoint, local folder, or Hub id with an optional @revision; by
+            default the embedded "bleurt-repro-mini".
+        device: "cpu", "cuda", "cuda:1", "mps"; by default the best that this machine has.
         dtype: "float32" (default, exact), "bfloat16" or "float16", or the torch dtype.
-        batch_tokens: most tokens of a batch, padding included; by default fitting the device.
-        progress: whether to show a bar; by default on a terminal.
+        batch_tokens: most tokens of a batch, padding included; by default what suits the device.
+        progress: whether to show a progress bar; by default on a terminal.
         backend: "torch" (default), "onnx", or "onnx-int8", which is faster on a CPU and not exact.
-        cache: folder of scores of earlier runs, to read and to add to; none by default.
+        cache: folder of scores of earlier runs, to read and to add to; by default none.
 
     Attributes:
-        checkpoint: the name it goes by in the signature.
-        folder: the checkpoint's files.
-        layout: what it reads.
-        model: the `transformers` model; of an ensemble, the first member's.
-        tokenizer: its tokenizer.
-        members: what scores pairs with each model; one, or one a member of the ensemble.
-        gives_std: whether it is an ensemble, and so measures how much its members disagree.
-        calibration: its map from scores to percentiles of human ratings, or None if it has none.
-        signature: what the scores of `score()` with its default aggregation depend on.
+        checkpoint: name of the checkpoint in the signature.
+        folder: folder of the checkpoint's files.
+        layout: texts that the checkpoint reads, and its maximum length.
+        model: `transformers` model; of an ensemble, the first member's.
+        tokenizer: `transformers` tokenizer of that model.
+        members: one scorer of pairs per model of an ensemble; of a single model, one.
+        gives_std: whether the checkpoint is an ensemble, which also measures how much its members disagree.
+        calibration: map from scores to percentiles of human ratings; None without one.
+        options: the arguments, as `ScoreOptions`.
+        signature: everything that the scores of `score()` with its default options depend on.
 
     Example:
         >>> scorer = BleurtScorer()
@@ -135,41 +141,48 @@ class BleurtScorer:
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
         checkpoint = DEFAULT_CHECKPOINT if checkpoint is None else checkpoint
-        self._arguments = {name: value for name, value in locals().items() if name != "self"}
-        computing = Computing.of(backend, device, dtype, batch_tokens)
-        self.backend, self.device, self._progress = computing.backend, computing.device, progress
+        self.options = ScoreOptions(checkpoint, device, dtype, batch_tokens, progress, backend, cache)
+        computing = Computing.from_options(self.options)
+        self.backend, self.device = computing.backend, computing.device
         light = computing.backend == "torch" and computing.device.type == "cpu"
         opened = open_checkpoint(checkpoint, dtype=computing.dtype, light=light)
         self.checkpoint, self.folder, self.layout = opened.name, opened.folder, opened.layout
         self._content, self._ensemble = opened.content, opened.ensemble
         self.gives_std = opened.ensemble is not None
-        self.members = tuple(self._member(model, computing, cache) for model in opened.models)
+        self.members = tuple(self._make_member(model, computing) for model in opened.models)
         self._first: Checkpoint | None = opened.models[0]
         self.calibration = None if self._ensemble else Calibration.from_config(self._first.config)
+        self._first_signature = self.signature
+
+    @classmethod
+    def from_options(cls, options: ScoreOptions) -> BleurtScorer:
+        """Open a scorer; those of the options that belong to a call are left for `compute_quietly`."""
+        return cls(**options.scorer_arguments())
 
     @property
     def model(self) -> Any:
-        """The `transformers` model, of an ensemble that of the first member; loaded now if scores have not needed it."""
+        """The `transformers` model, loaded now if no score needed it so far; of an ensemble, the first member's."""
         return None if self._first is None else self._first.model
 
     @property
     def tokenizer(self) -> Any:
-        """Its `transformers` tokenizer, as `model`."""
+        """The `transformers` tokenizer of `model`."""
         return None if self._first is None else self._first.tokenizer
 
-    def _member(
-        self, checkpoint: Checkpoint, computing: Computing, cache: str | os.PathLike[str] | None
-    ) -> PairScorer:
-        scores = None
-        if cache is not None:
+    def _make_member(self, checkpoint: Checkpoint, computing: Computing) -> PairScorer:
+        cache = None
+        if self.options.cache is not None:
             dtype = self._arithmetic(checkpoint.dtype)
             settings = signature(checkpoint.name, checkpoint.content, checkpoint.layout, dtype, "each")
-            scores = ScoreCache(cache, settings)
-        return PairScorer.of(checkpoint, computing, scores)
+            cache = ScoreCache(self.options.cache, settings)
+        return PairScorer.of(checkpoint, computing, cache)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as the arguments, to be loaded there."""
-        return _made_of, (self._arguments,)
+        """Pickle the options and the signature; the checkpoint is opened again where the pickle is loaded.
+
+        `datasets.map` caches results by a hash of the pickle, which must change whenever the scores may.
+        """
+        return _reopen, (self.options, self._first_signature)
 
     @cached_property
     def reliability(self) -> Reliability | None:
@@ -182,11 +195,11 @@ class BleurtScorer:
 
     @property
     def signature(self) -> str:
-        """What the scores depend on, in one line."""
+        """Everything the scores depend on, in one line."""
         return self.scoring_signature("max")
 
     def scoring_signature(self, aggregate: str, calibrated: bool = False) -> str:
-        """Return what scores of these options depend on, in one line."""
+        """Return what scores with these options depend on, in one line."""
         if self._first is None:
             raise ValueError(CLOSED)
         dtype = self._arithmetic(self._first.dtype)
@@ -235,26 +248,24 @@ class BleurtScorer:
         """Score each candidate against its reference or references.
 
         Args:
-            references: one string a candidate, or one list of strings a candidate; None for a checkpoint that reads
-                none.
-            candidates: the texts to score.
-            sources: the texts they were made from, for a checkpoint that reads them.
+            references: one string per candidate, or one list of strings per candidate; None for a checkpoint that reads no
+                references. A blank reference is left out if the candidate has another one.
+            candidates: texts to score.
+            sources: texts that the candidates were made from, for a checkpoint that reads them.
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
-            calibrated: return, for each score, the percentile that such translations have among human ratings, 0 to
-                100.
-            return_std: with an ensemble, return the standard deviation of its members' scores, too.
+            calibrated: whether to return percentiles, 0 to 100, that such translations have among human ratings.
+            return_std: whether to also return the standard deviation of the scores of an ensemble's members.
             batch_size: most pairs of a batch; by default as many as `batch_tokens` allows.
 
         Returns:
-            one score a candidate, in input order. Scores are standardised human ratings: not bounded to 0..1. With
-            `return_std` the scores and, in a second list, the standard deviation of the members' standardised scores.
+            one score per candidate, in input order. Scores are standardised human ratings: not bounded to 0..1. With
+            `return_std` the scores and, in a second list, the standard deviations of the members' standardised scores.
 
         Raises:
-            TypeError: if texts are given without their names, a list is a bare string or a table, or an item is no
-                string.
-            ValueError: if lengths differ, a candidate has no reference, sources or references do not fit the
-                checkpoint, it has no calibration and `calibrated` asks for it, `return_std` is asked of one model, or
-                a score is no finite number.
+            TypeError: if texts are passed by position, a list is a bare string or a table, or a text is not a string.
+            ValueError: if lengths differ, a candidate has no reference, sources or references do not fit the checkpoint,
+                `calibrated` is given for a checkpoint without calibration, `return_std` for a single model, or a score is
+                not a finite number.
         """
         result = self.compute(
             *positions,
@@ -285,12 +296,13 @@ class BleurtScorer:
         """
         if positions:
             raise TypeError("texts are given by name: references=[...], candidates=[...] (and sources=[...])")
-        if batch_size is not None:
-            positive("batch_size", batch_size, "pairs")
-        self.check_options(aggregate, calibrated, return_std)
-        items, owners = self._checked(references, candidates, sources)
-        with self.progress_bar(len(items)) as bar:
-            result = self._result(items, owners, aggregate, calibrated, bar.update, batch_size)
+        options = replace(
+            self.options, aggregate=aggregate, calibrated=calibrated, return_std=return_std, batch_size=batch_size
+        )
+        self.check_options(options)
+        pairs = self._check_pairs(references, candidates, sources)
+        with self.progress_bar(len(pairs.items)) as bar:
+            result = self._score_pairs(pairs, options, bar.update)
         for message in result.warnings:
             _warn_caller(message)
         return result
@@ -301,27 +313,29 @@ class BleurtScorer:
         candidates: Sequence[str],
         references: Any = None,
         sources: Sequence[str] | None = None,
-        aggregate: str = "max",
-        calibrated: bool = False,
-        done: Callable[[int], object] = lambda count: None,
+        options: ScoreOptions | None = None,
+        on_progress: Callable[[int], object] = lambda count: None,
     ) -> ScoringResult:
-        """Do as `compute()` does, for a caller that shows progress and warnings itself.
+        """Score as `compute()` does, for a caller that shows progress and warnings itself.
 
         Args:
-            done: called with the number of pairs scored since the last call.
+            candidates, references, sources: as in `score()`.
+            options: options of the call; by default those of `score()`.
+            on_progress: called with the number of pairs scored since the last call.
         """
-        self.check_options(aggregate, calibrated)
-        return self._result(*self._checked(references, candidates, sources), aggregate, calibrated, done)
+        options = options or self.options
+        self.check_options(options)
+        return self._score_pairs(self._check_pairs(references, candidates, sources), options, on_progress)
 
     def score_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
         """Score rows of a data set.
 
         Args:
-            rows: each with candidate and, as the checkpoint reads it, reference (or references, a list) and source;
+            rows: each with candidate and, if the checkpoint reads it, reference (or references, a list) and source;
                 other fields are ignored.
 
         Returns:
-            one score a row, in order.
+            one score per row, in order.
 
         Raises:
             ValueError: naming the row that lacks a field.
@@ -332,44 +346,44 @@ class BleurtScorer:
         """Return the texts of rows that the checkpoint reads, as the keyword arguments of `score()`."""
         return columns_of(rows, self.checkpoint, self.layout)
 
-    def check_options(
-        self,
-        aggregate: str,
-        calibrated: bool,
-        return_std: bool = False,
-    ) -> None:
-        """Refuse what `compute()` could not do.
+    def check_options(self, options: ScoreOptions) -> None:
+        """Raise an error if `compute()` could not score with the options.
 
         Raises:
-            ValueError: if there is no such aggregate, no calibration, or only one model where a spread is asked for.
+            ValueError: if there is no such aggregate, no calibration, only one model where a standard deviation is asked
+                for, or the batch size is not a positive number.
         """
-        if return_std and not self.gives_std:
+        if options.batch_size is not None:
+            positive("batch_size", options.batch_size, "pairs")
+        if options.return_std and not self.gives_std:
             raise ValueError(
                 f"checkpoint {self.checkpoint} is one model: return_std takes an ensemble, which "
                 "`bleurt-repro ensemble` makes"
             )
-        if calibrated and self.calibration is None:
+        if options.calibrated and self.calibration is None:
             raise ValueError(
                 f"checkpoint {self.checkpoint} has no calibration: leave calibrated out, or fit one with "
                 "`bleurt-repro calibrate`"
             )
-        if aggregate not in AGGREGATES:
-            raise ValueError(f"aggregate must be one of {', '.join(AGGREGATES)}, found {aggregate!r}")
+        if options.aggregate not in AGGREGATES:
+            raise ValueError(f"aggregate must be one of {', '.join(AGGREGATES)}, found {options.aggregate!r}")
 
-    def progress_bar(self, total: int, unit: str = "pair", done: int = 0) -> tqdm[NoReturn]:
-        """Return a bar that is shown as the scorer's `progress` asks, by default on a terminal only."""
+    def progress_bar(self, total: int, unit: str = "pair", initial: int = 0) -> tqdm[NoReturn]:
+        """Return a progress bar, shown as the option `progress` says, by default on a terminal."""
         from tqdm.auto import tqdm
 
-        hidden = None if self._progress is None else not self._progress  # None: tqdm hides it off a terminal
-        return tqdm(total=total, initial=done, desc="score", unit=unit, disable=hidden)
+        progress = self.options.progress
+        hidden = None if progress is None else not progress  # None: tqdm hides it if there is no terminal
+        return tqdm(total=total, initial=initial, desc="score", unit=unit, disable=hidden)
 
-    def warnings_about(self, pairs: int, truncated: int, unread: int) -> tuple[str, ...]:
-        """Return what a reader of scores must know, a sentence each.
+    def warnings_about(self, pairs: int, truncated: int, unread: int, blank: int = 0) -> tuple[str, ...]:
+        """Return messages about scores that need care.
 
         Args:
-            pairs: how many were scored.
-            truncated: how many of them were longer than the checkpoint reads.
-            unread: how many of them hold text that it does not read.
+            pairs: number of pairs that were scored.
+            truncated: number of pairs that were longer than the checkpoint's maximum length.
+            unread: number of pairs with text that the checkpoint does not read.
+            blank: number of candidates whose references are all blank.
         """
         messages = []
         if truncated:
@@ -384,6 +398,11 @@ class BleurtScorer:
                 f"{'reads English (Latin letters)' if self.members[0].encoder.latin_only else 'does not know all characters'}, and their "
                 "scores mean little"
             )
+        if blank:
+            role = "reference" if self.layout.reads_references else "source"
+            messages.append(
+                f"{blank} of {pairs} pairs have a blank {role}: their scores mean nothing, leave these segments out"
+            )
         return tuple(messages)
 
     def close(self) -> None:
@@ -396,78 +415,66 @@ class BleurtScorer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _checked(self, references: Any, candidates: Any, sources: Any) -> tuple[list[Item], list[int]]:
+    def _check_pairs(self, references: Any, candidates: Any, sources: Any) -> Pairs:
         return check_pairs(self.checkpoint, self.layout, references=references, candidates=candidates, sources=sources)
 
-    def _result(
-        self,
-        items: list[Item],
-        owners: list[int],
-        aggregate: str,
-        calibrated: bool,
-        done: Callable[[int], object],
-        batch_size: int | None = None,
-    ) -> ScoringResult:
-        """Score pairs and put the scores of each candidate together.
-
-        Args:
-            items: texts in the order of the layout.
-            owners: for each item the index of its candidate, ascending.
-        """
+    def _score_pairs(self, pairs: Pairs, options: ScoreOptions, on_progress: Callable[[int], object]) -> ScoringResult:
+        """Score pairs, and aggregate the scores of each candidate."""
         if not self.members:
             raise ValueError(CLOSED)
-        members, truncated, unknown, unread = self._member_scores(items, done, batch_size)
+        members, truncated, unknown, unread = self._score_with_members(pairs, options, on_progress)
         combined = members[0] if self._ensemble is None else self._weights @ members
-        own: list[list[int]] = [[] for _ in range(owners[-1] + 1 if owners else 0)]
-        for place, owner in enumerate(owners):
-            own[owner].append(place)
-        totals = [AGGREGATES[aggregate](combined[places].tolist()) for places in own]
+        # The pairs of each candidate: one per reference.
+        indices: list[list[int]] = [[] for _ in range(pairs.owners[-1] + 1 if pairs.owners else 0)]
+        for i, owner in enumerate(pairs.owners):
+            indices[owner].append(i)
+        totals = [AGGREGATES[options.aggregate](combined[pair].tolist()) for pair in indices]
         std = None
         if self._ensemble is not None:
             # With "max" the members are compared on the reference that counts, with "mean" on their own means.
-            read = [[places[int(combined[places].argmax())]] if aggregate == "max" else places for places in own]
-            std = [float(members[:, places].mean(axis=1).std()) for places in read]
-        if calibrated and self.calibration is not None:
+            if options.aggregate == "max":
+                indices = [[pair[int(combined[pair].argmax())]] for pair in indices]
+            std = [float(members[:, pair].mean(axis=1).std()) for pair in indices]
+        if options.calibrated and self.calibration is not None:
             totals = self.calibration(totals)
-        mean = sum(totals) / len(totals) if totals else None
-        cut, missed = int(truncated.sum()), int(unread.sum())
+        counts = {"truncated": int(truncated.sum()), "unread": int(unread.sum()), "blank": pairs.blank}
         return ScoringResult(
-            totals,
-            mean,
-            self.scoring_signature(aggregate, calibrated),
-            cut,
-            std,
+            scores=totals,
+            mean_score=sum(totals) / len(totals) if totals else None,
+            signature=self.scoring_signature(options.aggregate, options.calibrated),
+            std=std,
             unknown=int(unknown.sum()),
-            unread=missed,
-            warnings=self.warnings_about(len(items), cut, missed),
+            warnings=self.warnings_about(len(pairs.items), **counts),
+            pairs=len(pairs.items),
+            **counts,
         )
 
     @property
     def _weights(self) -> Values:
         return np.array([member.weight for member in self._ensemble.members]) if self._ensemble else np.ones(1)
 
-    def _member_scores(
-        self, items: list[Item], done: Callable[[int], object], batch_size: int | None
+    def _score_with_members(
+        self, pairs: Pairs, options: ScoreOptions, on_progress: Callable[[int], object]
     ) -> tuple[Values, Flags, Flags, Flags]:
-        """Score items with each model.
-
-        Args:
-            items: texts in the order of the layout.
-            done: called with the number of items that all models together have scored since the last call.
+        """Score pairs with each model.
 
         Returns:
-            scores, (models, items), of an ensemble standardised; and which items any model truncated, did not know all
-            pieces of, or did not read all text of, (items,) each.
+            scores, (models, pairs), of an ensemble standardised; and which pairs any model truncated, did not know all
+            pieces of, or did not read all text of, (pairs,) each.
         """
-        share = done if len(self.members) == 1 else _Share(len(self.members), done)
-        scores = np.zeros((len(self.members), len(items)))
-        flags = np.zeros((3, len(items)), dtype=bool)
+        count = len(pairs.items)
+        report = on_progress if len(self.members) == 1 else _MemberProgress(len(self.members), on_progress)
+        scores = np.zeros((len(self.members), count))
+        flags = np.zeros((3, count), dtype=bool)
         for row, member in enumerate(self.members):
-            places = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
-            own = member.score([tuple(item[i] for i in places) for item in items], share, batch_size)
-            scores[row] = [result.score for result in own]
-            found = [(result.truncated, result.unknown, result.unread) for result in own]
-            flags |= np.array(found, dtype=bool).reshape(len(items), 3).T
+            # A member may read fewer texts than the ensemble.
+            roles = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
+            results = member.score(
+                [tuple(texts[i] for i in roles) for texts in pairs.items], report, options.batch_size
+            )
+            scores[row] = [result.score for result in results]
+            member_flags = [(result.truncated, result.unknown, result.unread) for result in results]
+            flags |= np.array(member_flags, dtype=bool).reshape(count, 3).T
         if self._ensemble is not None:
             means, stds = np.array([(member.mean, member.std) for member in self._ensemble.members]).T
             scores = (scores - means[:, None]) / stds[:, None]
@@ -475,24 +482,35 @@ class BleurtScorer:
         return scores, truncated, unknown, unread
 
 
-class _Share:
-    """Counts an item as done once each of several models has scored it."""
+class _MemberProgress:
+    """Report a pair once all members of an ensemble have scored it."""
 
-    def __init__(self, members: int, done: Callable[[int], object]) -> None:
-        self._members, self._done, self._scores = members, done, 0
+    def __init__(self, members: int, on_progress: Callable[[int], object]) -> None:
+        self._members, self._on_progress, self._scores = members, on_progress, 0
 
     def __call__(self, count: int) -> None:
         before, self._scores = self._scores // self._members, self._scores + count
-        self._done(self._scores // self._members - before)
+        self._on_progress(self._scores // self._members - before)
 
 
 def _warn_caller(message: str) -> None:
-    """Warn at the line outside this file that called, each time: Python itself shows a repeated warning once a process."""
+    """Warn at the line outside this file that called, each time: Python shows a repeated warning once per process."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
     warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
 
 
-def _made_of(arguments: dict[str, Any]) -> BleurtScorer:
-    return BleurtScorer(**arguments)
+def _reopen(options: ScoreOptions, expected: str) -> BleurtScorer:
+    """Open the scorer of a pickle.
+
+    Raises:
+        ValueError: if its scores would differ, since the checkpoint or the package has changed.
+    """
+    scorer = BleurtScorer.from_options(options)
+    if scorer.signature != expected:
+        raise ValueError(
+            f"checkpoint {options.checkpoint} has changed since the scorer was pickled: expected {expected}, found "
+            f"{scorer.signature}; open a new scorer with BleurtScorer(...)"
+        )
+    return scorer

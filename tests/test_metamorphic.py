@@ -12,6 +12,7 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.bulk.scoring import score_files
+from bleurt_repro.metric.options import ScoreOptions
 from bleurt_repro.metric.forward.onnx import LIBRARIES
 from bleurt_repro.metric.forward.plain import PlainForward
 from tests.real_data import wmt_ratings
@@ -78,18 +79,14 @@ def test_shards_change_nothing(pairs, expected, tmp_path):
     (tmp_path / "pairs.jsonl").write_text("\n".join(lines))
     scores = []
     for index in range(3):
-        score_files(
-            references=None,
-            candidates=None,
-            sources=None,
-            pairs=str(tmp_path / "pairs.jsonl"),
-            output=str(tmp_path / "scores.txt"),
-            as_json=False,
-            aggregate="max",
-            scorer_options={"device": "cpu"},
-            num_shards=3,
-            shard_index=index,
-        )
+        with pytest.warns(UserWarning, match=f"share {index} of 3"):
+            score_files(
+                ScoreOptions(device="cpu"),
+                pairs=str(tmp_path / "pairs.jsonl"),
+                output=str(tmp_path / "scores.txt"),
+                num_shards=3,
+                shard_index=index,
+            )
         scores += map(float, (tmp_path / f"scores-{index:05d}-of-00003.txt").read_text().split())
     assert gap(scores, expected) < EXACT
 

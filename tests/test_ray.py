@@ -19,6 +19,7 @@ from bleurt_repro.datasets_builders.synthetic import make
 from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 from bleurt_repro.metric.bulk import scoring
 from bleurt_repro.metric.bulk.ray_engine import Ahead, RayEngine
+from bleurt_repro.metric.options import ScoreOptions
 from tests.tiny_teachers import SENTENCES
 
 WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
@@ -53,8 +54,8 @@ def score(tmp_path, tiny_scorer, monkeypatch):
     monkeypatch.setitem(scoring.WINDOWS, "cpu", 8)
 
     def call(pairs, output="scores.txt", engine=None, checkpoint=tiny_scorer, **options) -> Path:
-        settings = {"as_json": False, "aggregate": "max", "scorer_options": {"checkpoint": str(checkpoint)}, **options}
-        scoring.score_files(pairs=pairs, output=str(tmp_path / output), engine=engine, **settings)
+        settings = ScoreOptions(str(checkpoint), device=options.pop("device", None))
+        scoring.score_files(settings, pairs=pairs, output=str(tmp_path / output), engine=engine, **options)
         return tmp_path / output
 
     return call

@@ -7,12 +7,14 @@ usage or input error, which is one line on standard error (set BLEURT_REPRO_DEBU
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import re
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from types import FrameType
@@ -22,7 +24,6 @@ import typer
 
 from bleurt_repro.cli_data import data_app
 from bleurt_repro.cli_style import (
-    DEFAULT_CHECKPOINT,
     Address,
     Aggregate,
     Backend,
@@ -42,12 +43,15 @@ from bleurt_repro.cli_style import (
     with_dashes,
 )
 from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, experiment_app, finetune, pretrain
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, ScoreOptions
 
 NAME = "bleurt-repro"
 # The first bytes of a card.
 CARD_START = re.compile(rb"---\r?\n")
 # The base class of usage errors: newer versions of typer have their own copy of click.
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
+# Modules in which errors of libraries are errors of the checkpoint.
+CHECKPOINT_READERS = ("bleurt_repro.metric.loading", "bleurt_repro.metric.forward")
 
 app = typer.Typer(
     help="BLEURT and RoBLEURT: score generated text with learned metrics, and train, evaluate and publish your own.",
@@ -92,18 +96,23 @@ def score(
     references: Annotated[
         str | None,
         typer.Option(
-            "--references", "-r", help="Text of one reference a line, or CSV, TSV, JSONL or Parquet; '-' is stdin."
+            "--references",
+            "-r",
+            help="File of references: text with one segment per line, CSV, TSV, JSONL or Parquet; '-' for stdin.",
         ),
     ] = None,
-    candidates: Annotated[str | None, typer.Option("--candidates", "-c", help="Likewise, of candidates.")] = None,
+    candidates: Annotated[
+        str | None, typer.Option("--candidates", "-c", help="File of candidates in the same formats.")
+    ] = None,
     sources: Annotated[
         str | None,
-        typer.Option("--sources", "-s", help="Likewise, of sources, if the checkpoint reads them."),
+        typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
     ] = None,
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="One file instead, JSONL, CSV, TSV or Parquet: candidate, reference or references, source; '-' is stdin.",
+            help="One file instead of these: JSONL, CSV, TSV or Parquet with the columns candidate, reference or references, "
+            "and source; '-' for stdin.",
             rich_help_panel="Input",
         ),
     ] = None,
@@ -111,42 +120,50 @@ def score(
     aggregate: Aggregate = "max",
     calibrated: Annotated[
         bool,
-        typer.Option("--calibrated", help="Percentiles of human ratings, not raw scores."),
+        typer.Option("--calibrated", help="Return percentiles of human ratings instead of raw scores."),
     ] = False,
     device: Device = None,
     dtype: Dtype = None,
     backend: Backend = "torch",
-    batch_tokens: Annotated[int | None, typer.Option(help="Padded tokens in a batch; default: by device.")] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Number of padded tokens per batch.", show_default="chosen for the device")
+    ] = None,
     progress: Progress = None,
     cache: Cache = None,
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="File to write ('-' is stdout); the same command again resumes after a kill."
+            "--output", "-o", help="File to write, '-' for stdout. Repeat the command to resume an interrupted run."
         ),
     ] = "-",
     json: Annotated[
         bool,
-        typer.Option("--json", help="One JSON object with scores, mean, signature, truncated."),
+        typer.Option("--json", help="Write one JSON object with scores, mean score, signature and warnings."),
     ] = False,
     system: Annotated[
         str | None,
-        typer.Option(help="Write SYSTEM, a tab and the score on each line, as mt-metrics-eval reads them."),
+        typer.Option(help="Name to write before each score, separated by a tab, as mt-metrics-eval reads them."),
     ] = None,
     overwrite: Overwrite = False,
     num_shards: Annotated[
-        int | None,
-        typer.Option(help="Score one of so many parts of the input; default: torchrun's WORLD_SIZE."),
+        str | None,
+        typer.Option(
+            help="Number of shares of the input, one of which is scored; auto: torchrun's processes.",
+            show_default="1",
+        ),
     ] = None,
-    shard_index: Annotated[int | None, typer.Option(help="Which part, from 0; default: torchrun's RANK.")] = None,
+    shard_index: Annotated[
+        int | None, typer.Option(help="Index of the share to score, counted from 0.", show_default="0")
+    ] = None,
     engine: Engine = "local",
     address: Address = None,
     workers: Workers = None,
 ) -> None:
-    """Score candidates against references: one score a line, in input order."""
+    """Score candidates against references, and write one score per line in input order."""
     from bleurt_repro.metric.bulk.scoring import score_files
 
     score_files(
+        ScoreOptions(checkpoint, device, dtype, batch_tokens, progress, backend, cache, aggregate, calibrated),
         engine=make_engine(engine, address, workers),
         references=references,
         candidates=candidates,
@@ -154,21 +171,10 @@ def score(
         pairs=pairs,
         output=output,
         as_json=json,
-        aggregate=aggregate,
-        calibrated=calibrated,
         num_shards=num_shards,
         shard_index=shard_index,
         system=system,
         overwrite=overwrite,
-        scorer_options={
-            "checkpoint": checkpoint,
-            "device": device,
-            "dtype": dtype,
-            "backend": backend,
-            "batch_tokens": batch_tokens,
-            "progress": progress,
-            "cache": cache,
-        },
     )
 
 
@@ -225,20 +231,12 @@ def compare(
     from bleurt_repro.metric.compare.report import comparison_text
 
     comparison = compare_files(
+        ScoreOptions(checkpoint, device, dtype, None, progress, backend, cache, aggregate),
         references=references,
         candidates=candidates,
         sources=sources,
         outputs=output or [],
         overwrite=overwrite,
-        aggregate=aggregate,
-        scorer_options={
-            "checkpoint": checkpoint,
-            "device": device,
-            "dtype": dtype,
-            "backend": backend,
-            "cache": cache,
-            "progress": progress,
-        },
         resamples=resamples,
         confidence=confidence,
         seed=seed,
@@ -405,7 +403,7 @@ def publish_space(
 
 
 def _publish(
-    kind: str,
+    repo_type: str,
     path: str | None,
     repo_id: str,
     private: bool,
@@ -418,7 +416,7 @@ def _publish(
     from bleurt_repro.hub_cards.contents import Target
     from bleurt_repro.hub_cards.publish import publish_folder
 
-    target = Target(kind, repo_id, private=private, revision=revision, create_pr=create_pr)
+    target = Target(repo_type, repo_id, private=private, revision=revision, create_pr=create_pr)
     echo(publish_folder(target, path, dry_run=dry_run, requirement=requirement, source=source))
 
 
@@ -511,57 +509,98 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; usage and input errors end in one line and exit code 2.
 
     Args:
-        arguments: the words after the program's name; those of the process by default.
+        arguments: words after the program's name; those of the process by default.
     """
+    _replace_closed_streams()
     try:
-        with warnings.catch_warnings(), _ended_by_signals():
+        with warnings.catch_warnings(), _exit_on_signals():
             warnings.showwarning = _show_warning
             code = app(args=arguments, prog_name=NAME, standalone_mode=False)
+            sys.stdout.flush()  # a full disk is an error of this command, not of the interpreter's exit
         sys.exit(code if isinstance(code, int) else 0)
-    except BrokenPipeError:  # the reader of a pipe has left; what it wanted it has
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of a pipe has left and needs no more
+        _discard_output()
         sys.exit(0)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except ParserError as error:
-        _stop(error)
-    except (TypeError, ValueError, OSError, MemoryError, RuntimeError) as error:
-        homeless = "home directory" in str(error)  # what pathlib raises for ~ where no HOME is set
-        if os.environ.get("BLEURT_REPRO_DEBUG") or (isinstance(error, RuntimeError) and not homeless):
+        _fail_usage(error)
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of a Rust library is not an Exception
+        message = _input_error(error)
+        if message is None or os.environ.get("BLEURT_REPRO_DEBUG"):
             raise
-        _fail(f"{error} Set HOME, or BLEURT_REPRO_CACHE." if homeless else str(error) or type(error).__name__)
+        _fail(message)
+
+
+def _input_error(error: BaseException) -> str | None:
+    """Return the message of an error in the input, the system or a checkpoint; None for a mistake in this package."""
+    message = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "standard input or output is closed: name files instead"
+    if isinstance(error, RuntimeError) and "home directory" in message:  # what pathlib raises for ~ without HOME
+        return f"{message} Set HOME, or BLEURT_REPRO_CACHE."
+    if isinstance(error, TypeError | ValueError | OSError | MemoryError):
+        return message
+    # Libraries raise errors of any type for a damaged checkpoint or tokenizer. An error counts as theirs if it has a type of
+    # theirs, or was raised outside this package, or has one of the two types that compiled libraries raise in our frames.
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    reads_checkpoint = any(name.startswith(CHECKPOINT_READERS) for name in modules)
+    has_library_type = type(error) in (Exception, RuntimeError) or type(error).__module__ != "builtins"
+    if reads_checkpoint and (has_library_type or not modules[-1].startswith("bleurt_repro.")):
+        return f"the checkpoint or its tokenizer cannot be used: {type(error).__name__}: {message}"
+    return None
+
+
+def _replace_closed_streams() -> None:
+    """Open standard streams that are closed, so that no file that is opened later takes their numbers.
+
+    Standard input and output then raise an error when they are used; what is written to standard error is lost.
+    """
+    modes = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
+    for number, (name, mode) in enumerate(modes.items()):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, mode), number)
+                setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False))
+
+
+def _discard_output() -> None:
+    """Discard what standard output has not written yet, which would fail again when the interpreter exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM, by which schedulers and `kill` end a process, clean up as Ctrl-C does; the exit codes are 143 and 130.
+def _exit_on_signals() -> Iterator[None]:
+    """Make SIGTERM, which schedulers and `kill` send, clean up as Ctrl-C does; the exit codes are 143 and 130.
 
-    While a library is imported either ends the process at once: nothing is half-written then, and compiled libraries abort,
-    with a message of their own, when an exception passes through them.
+    During the import of a library both signals end the process at once: nothing is half-written then, and compiled libraries
+    abort with a message of their own if an exception passes through them.
     """
     if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
         yield
         return
 
     def end(number: int, frame: FrameType | None) -> None:
-        if _imports(frame):
+        if _is_importing(frame):
             os._exit(128 + number)
         if number == signal.SIGINT:
             raise KeyboardInterrupt
         sys.exit(128 + number)
 
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a job in the background ignores it
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, end)
+    handlers = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores it
+        handlers[signal.SIGINT] = signal.signal(signal.SIGINT, end)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
 
-def _imports(frame: FrameType | None) -> bool:
-    """Return whether a frame, or one that it was called from, imports a module."""
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a frame, or one that called it, imports a module."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
@@ -569,8 +608,8 @@ def _imports(frame: FrameType | None) -> bool:
     return False
 
 
-def _stop(error: Exception) -> None:
-    """Print a usage error and where the options are listed; help that was asked for by no words at all, as is."""
+def _fail_usage(error: Exception) -> None:
+    """Print a usage error and the command whose help lists the options; without any arguments, print the help itself."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
         sys.exit(0)
@@ -579,7 +618,13 @@ def _stop(error: Exception) -> None:
 
 
 def _fail(message: str) -> None:
-    echo(f"{NAME}: error: {' '.join(message.split())}", err=True)
+    """Print an error in one line, and exit with code 2."""
+    with contextlib.suppress(OSError):
+        echo(f"{NAME}: error: {' '.join(message.split())}", err=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
     sys.exit(2)
 
 

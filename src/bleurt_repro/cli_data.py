@@ -388,7 +388,8 @@ def data_synthetic(
         str, typer.Option(help="YAML file with the recipe, or a recipe in the package: paper or small.")
     ] = "paper",
     num_shards: Annotated[
-        int | None, typer.Option(help="Number of processes that share the work.", show_default="1")
+        str | None,
+        typer.Option(help="Number of processes that share the work; auto: torchrun's processes.", show_default="1"),
     ] = None,
     shard_index: Annotated[
         int | None, typer.Option(help="Index of this process, counted from 0.", show_default="0")
@@ -408,6 +409,17 @@ def data_synthetic(
             show_default=OF_RECIPE,
         ),
     ] = None,
+    pivots: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One or more languages that candidates are back-translated through, such as de.",
+            show_default=OF_RECIPE,
+        ),
+    ] = None,
+    likelihood_pivots: Annotated[
+        list[str] | None,
+        typer.Option(help="One or more languages of the back-translation likelihood.", show_default=OF_RECIPE),
+    ] = None,
     bertscore_model: Annotated[str | None, typer.Option(help="Encoder of BERTScore.", show_default=OF_RECIPE)] = None,
     entailment_model: Annotated[
         str | None, typer.Option(help="Entailment classifier with three labels.", show_default=OF_RECIPE)
@@ -426,13 +438,17 @@ def data_synthetic(
     from bleurt_repro.datasets_builders.synthetic.builder import read_info, report_text
     from bleurt_repro.datasets_builders.synthetic.config import read_config
     from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
+    from bleurt_repro.metric.install import require_extra
 
+    require_extra("data", "data synthetic")
     recipe = read_config(config).with_options(
         column=column,
         max_segments=max_segments,
         seed=seed,
         masked_lm=masked_lm,
         translator=translator,
+        pivots=tuple(pivots) if pivots else None,
+        likelihood_pivots=tuple(likelihood_pivots) if likelihood_pivots else None,
         bertscore_model=bertscore_model,
         entailment_model=entailment_model,
         beam_size=beam_size,
@@ -490,8 +506,10 @@ def data_denoise(
     overwrite: Overwrite = False,
 ) -> None:
     """Find noisy ratings, whose ranks differ most between metrics, and rescore or remove them (RoBLEURT)."""
+    from bleurt_repro.metric.install import require_extra
     from bleurt_repro.training.denoise import denoise_file
 
+    require_extra("train", "data denoise")
     denoised = denoise_file(
         ratings,
         output,

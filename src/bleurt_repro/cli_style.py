@@ -34,7 +34,6 @@ PANELS = {
 }
 PANEL_OF = {option: panel for panel, options in PANELS.items() for option in options.split()}
 
-DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 CheckpointName = Annotated[
     str,
     typer.Option(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bleurt_repro.metric.forward.score_cache import ScoreCache
-from bleurt_repro.metric.options import cache_folder, made_cache
+from bleurt_repro.metric.options import cache_folder, make_cache
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_a_cache_that_is_a_file_is_named(tmp_path):
     with pytest.raises(OSError, match=r"cache .*cache must be a folder, but .*cache is a file"):
         ScoreCache(file, "settings")
     with pytest.raises(OSError, match=r"onnx must be a folder, but .*cache is a file"):
-        made_cache(file / "onnx")
+        make_cache(file / "onnx")
     assert file.read_text() == "mine"

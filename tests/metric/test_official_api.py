@@ -11,7 +11,7 @@ import torch
 import bleurt_repro
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, find_checkpoint
-from bleurt_repro.metric.options import device_of
+from bleurt_repro.metric.options import choose_device
 from tests.conftest import ROOT
 
 TEXTS = {"references": ["it rains", "a cat sat", "good bye"], "candidates": ["it rains", "the dog", "hi there"]}
@@ -109,7 +109,7 @@ def test_a_device_that_is_not_there_is_named_in_one_line(device):
     with pytest.raises(
         ValueError, match=f"device '{device}' cannot be used on this machine .*leave it out, or give cpu"
     ):
-        device_of(device)
+        choose_device(device)
 
 
 def test_truncation_is_warned_of_in_every_call(tiny_scorer):

@@ -12,6 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.checksums import content_hash
+from tests.conftest import make_tiny_scorer
 
 WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
 
@@ -74,6 +75,36 @@ def test_several_references(scorer):
     ragged = {"references": [["a cat", "the mat"], ["it rains"]], "candidates": ["good bye"] * 2}
     assert scorer.score(**ragged) == pytest.approx([max(single[:2]), single[2]], abs=1e-6)
     assert scorer.score(**ragged, aggregate="mean") == pytest.approx([sum(single[:2]) / 2, single[2]], abs=1e-6)
+
+
+BLANKS = ["", " ", "\n", "\u3000\xa0"]
+
+
+@pytest.mark.parametrize("aggregate", ["max", "mean"])
+@pytest.mark.parametrize("blank", BLANKS)
+def test_a_blank_reference_beside_others_is_left_out(scorer, blank, aggregate):
+    candidates = ["good bye", "the cat", "a dog"]
+    lists = [["a cat", "the mat"], ["it rains"], ["a dog", "hi there", "the cat"]]
+    expected = scorer.compute(references=lists, candidates=candidates, aggregate=aggregate)
+    with_blanks = [[blank, "a cat", "the mat"], ["it rains", blank, blank], ["a dog", "hi there", blank, "the cat"]]
+    result = scorer.compute(references=with_blanks, candidates=candidates, aggregate=aggregate)
+    assert result == expected and result.pairs == 6 and not result.warnings
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_candidates_without_a_reference_that_has_text_are_counted(scorer, blank):
+    references = [[blank], ["a cat", blank], [blank, ""], [""]]
+    with pytest.warns(UserWarning, match="3 of 4 pairs have a blank reference: their scores mean nothing") as caught:
+        result = scorer.compute(references=references, candidates=["a dog", "a cat", "the mat", blank])
+    assert (result.blank, result.pairs, result.warnings) == (3, 4, (str(caught[0].message),))
+    assert result.scores[0] == pytest.approx(scorer.score(references=[blank], candidates=["a dog"])[0], abs=1e-5)
+    assert "blank=3" in repr(result)
+
+
+def test_a_blank_source_is_counted_where_nothing_else_is_read(tmp_path):
+    scorer = BleurtScorer(str(make_tiny_scorer(tmp_path / "free", inputs=("source", "candidate"))))
+    with pytest.warns(UserWarning, match="1 of 2 pairs have a blank source"):
+        scorer.score(sources=[" ", "it rains"], candidates=["a cat", ""])
 
 
 def test_truncation_is_said_and_counted(scorer):

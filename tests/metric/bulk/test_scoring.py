@@ -15,6 +15,8 @@ import pytest
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.bulk import scoring as module
 from bleurt_repro.metric.bulk.scoring import score_files
+from bleurt_repro.metric.files import texts as texts_module
+from bleurt_repro.metric.options import ScoreOptions
 
 WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
 COUNT = 50
@@ -36,9 +38,9 @@ def score(tmp_path, tiny_scorer, pairs, monkeypatch):
     monkeypatch.setitem(module.WINDOWS, "cpu", 8)
 
     def call(output="scores.txt", **options):
-        given = {"references": None, "candidates": None, "sources": None, "pairs": str(tmp_path / "pairs.jsonl")}
-        settings = {"as_json": False, "aggregate": "max", "scorer_options": {"checkpoint": str(tiny_scorer)}}
-        score_files(**{**given, **settings, "output": str(tmp_path / output), **options})
+        files = {"references": None, "candidates": None, "sources": None, "pairs": str(tmp_path / "pairs.jsonl")}
+        settings = ScoreOptions(str(tiny_scorer), aggregate=options.pop("aggregate", "max"))
+        score_files(settings, **{**files, "output": str(tmp_path / output), **options})
         return tmp_path / output
 
     return call
@@ -71,17 +73,77 @@ def test_truncated_pairs_of_all_windows_are_counted_once(score, tmp_path):
 
 def test_shards_together_are_the_whole(score, expected, tmp_path):
     for index in (0, 1, 2):
-        score(num_shards=3, shard_index=index)
+        with pytest.warns(UserWarning, match=rf"share {index} of 3: 1[67] of 50 records are scored, from record"):
+            score(num_shards=3, shard_index=index)
     parts = [tmp_path / f"scores-{index:05d}-of-00003.txt" for index in range(3)]
     assert [len(read(part)) for part in parts] == [16, 17, 17]
     assert sum(map(read, parts), []) == pytest.approx(expected, abs=1e-5)
 
 
-def test_torchrun_names_the_shard(score, expected, tmp_path, monkeypatch):
+def test_a_launcher_around_a_run_does_not_cut_its_input(score, expected, tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    score()
-    assert read(tmp_path / "scores-00001-of-00002.txt") == pytest.approx(expected[25:], abs=1e-5)
+    with pytest.warns(UserWarning, match="WORLD_SIZE is 2 in the environment"):
+        assert read(score()) == pytest.approx(expected, abs=1e-5)
+    with pytest.warns(UserWarning, match="share 1 of 2: 25 of 50 records are scored, from record 26 on"):
+        score("s.json", num_shards="auto", as_json=True)
+    result = json.loads((tmp_path / "s-00001-of-00002.json").read_text())
+    assert result["scores"] == pytest.approx(expected[25:], abs=1e-5)
+    assert result["shard"] == {"index": 1, "count": 2, "first_record": 25, "records": 25, "of": 50}
+
+
+def _cut(path):
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:30]))
+
+
+def _edit(path):
+    path.write_text(path.read_text().replace("good bye", "good day"))
+
+
+def _grow(path):
+    with path.open("a") as file:
+        file.write(json.dumps({"reference": "a", "candidate": "b"}) + "\n")
+
+
+def _spoil(path):
+    path.write_text(path.read_text()[:-20])
+
+
+@pytest.mark.parametrize("change", [_cut, _edit, _grow, _spoil])
+@pytest.mark.parametrize("block", [10, 16])
+def test_an_input_that_changes_while_it_is_read(score, tmp_path, monkeypatch, change, block):
+    whole = score("whole.txt").read_bytes()
+    monkeypatch.setattr(texts_module, "SMALL", 0)
+    monkeypatch.setattr(texts_module, "BLOCK", block)
+    original = (tmp_path / "pairs.jsonl").read_bytes()
+    calls, compute = [], BleurtScorer.compute_quietly
+
+    def changes(self, **texts):
+        calls.append(texts)
+        if len(calls) == 2:
+            change(tmp_path / "pairs.jsonl")
+        return compute(self, **texts)
+
+    monkeypatch.setattr(BleurtScorer, "compute_quietly", changes)
+    with pytest.raises(ValueError, match="the input changed while it was read"):
+        score()
+    assert not (tmp_path / "scores.txt").exists()
+    (tmp_path / "pairs.jsonl").write_bytes(original)
+    with pytest.warns(UserWarning, match="resuming"):  # what was scored before is of the input that was checked
+        assert score().read_bytes() == whole
+
+
+def test_pairs_of_several_references_have_blank_ones_left_out(score, tmp_path, tiny_scorer):
+    rows = [
+        {"references": ["the cat sat", " ", ""], "candidate": "a dog"},
+        {"reference": " ", "candidate": "a dog"},
+    ] * 5
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(UserWarning, match="5 of 10 pairs have a blank reference") as caught:
+        result = json.loads(score("s.json", as_json=True).read_text())
+    assert result["warnings"] == [str(warning.message) for warning in caught]
+    expected = BleurtScorer(str(tiny_scorer)).score(references=["the cat sat"], candidates=["a dog"])
+    assert result["scores"][::2] == pytest.approx(expected * 5, abs=1e-5)
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(score, tmp_path, monkeypatch, tiny_scorer):
@@ -168,8 +230,7 @@ def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_p
         "import sys, time; from bleurt_repro.metric.bulk import resumable_output, scoring as s; s.WINDOWS['cpu'] = 8\n"
         "add = resumable_output.PartialOutput.add\n"
         "resumable_output.PartialOutput.add = lambda self, *a, **b: (add(self, *a, **b), time.sleep(0.3))\n"
-        "s.score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
-        "  as_json=False, aggregate='max', scorer_options={'checkpoint': sys.argv[3]})"
+        "s.score_files(s.ScoreOptions(sys.argv[3]), pairs=sys.argv[1], output=sys.argv[2])"
     )
     command = [
         sys.executable,
@@ -193,9 +254,8 @@ def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_p
 
 def test_scoring_a_file_imports_no_library_that_it_does_not_use(tmp_path, pairs, tiny_scorer):
     code = (
-        "import sys; from bleurt_repro.metric.bulk.scoring import score_files\n"
-        "score_files(references=None, candidates=None, sources=None, pairs=sys.argv[1], output=sys.argv[2],\n"
-        "  as_json=False, aggregate='max', scorer_options={'checkpoint': sys.argv[3]})\n"
+        "import sys; from bleurt_repro.metric.bulk.scoring import ScoreOptions, score_files\n"
+        "score_files(ScoreOptions(sys.argv[3]), pairs=sys.argv[1], output=sys.argv[2])\n"
         "unused = ('datasets', 'evaluate', 'pandas', 'matplotlib', 'sacrebleu', 'onnxruntime', 'gradio')\n"
         "sys.exit(str([name for name in unused if name in sys.modules] or ''))"
     )
