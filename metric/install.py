@@ -1,23 +1,31 @@
-"""How to install the package, said in one place: error messages, cards and the Space take it from here.
+"""How to install the package and its extras, in one place for error messages, cards and the Space.
 
-No registry has the package. It is installed from a clone, or from the address of a public repository where there is one.
+The package is in no registry. pip installs it from a clone, or from the address of a public repository if there is one.
 """
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 DISTRIBUTION = "bleurt-repro"
 SOURCE_VARIABLE = "BLEURT_REPRO_SOURCE"
-# What pip fetches the package by, such as git+https://github.com/ORG/NAME; None while there is no public repository.
+# Address that pip installs the package from, such as git+https://github.com/ORG/NAME; None while there is no public one.
 SOURCE: str | None = None
+# Modules that an extra adds to a plain installation: the requirements in setup.cfg by the names that Python imports.
+SIGNALS = ("sacremoses", "rouge_score", "bert_score")
+EXTRAS = {
+    "data": SIGNALS,
+    "train": (*SIGNALS, "accelerate", "scipy", "matplotlib", "nltk"),
+    "demo": ("gradio", "scipy", "matplotlib", "markdown_it", "nh3"),
+}
 
 
 def package_source(source: str | None = None) -> str | None:
-    """Return the address that pip fetches the package by.
+    """Return the address that pip installs the package from; None if there is none.
 
     Args:
-        source: an address that takes precedence over the environment variable `BLEURT_REPRO_SOURCE` and over `SOURCE`.
+        source: address that takes precedence over the environment variable `BLEURT_REPRO_SOURCE` and over `SOURCE`.
     """
     return source or os.environ.get(SOURCE_VARIABLE) or SOURCE
 
@@ -37,5 +45,19 @@ def install_command(extra: str = "", source: str | None = None) -> str:
 
 def install_hint(extra: str = "") -> str:
     """Return the same command for an error message, with the folder that it must run in."""
-    place = "" if package_source() else " in a clone of the repository"
-    return f"`{install_command(extra)}`{place}"
+    folder = "" if package_source() else " in a clone of the repository"
+    return f"`{install_command(extra)}`{folder}"
+
+
+def require_extra(extra: str, command: str) -> None:
+    """Check that an extra is installed, before a command reads or writes anything.
+
+    Args:
+        extra: one of `EXTRAS`.
+        command: what needs it, for the message.
+
+    Raises:
+        ValueError: if modules of the extra are missing.
+    """
+    if missing := [module for module in EXTRAS[extra] if find_spec(module) is None]:
+        raise ValueError(f"{command} needs {', '.join(missing)}: install the extra with {install_hint(extra)}")

@@ -1,4 +1,8 @@
-"""Build the wheel and the sdist, and try each in an environment without the repository: `make smoke`."""
+"""Build the wheel and the sdist, install each and a clone without links, and use them as a new user would: `make smoke`.
+
+One environment is used for all: the dependencies are installed once, the package several times. The clone is made without
+symbolic links, as on Windows, and the commands run inside it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
@@ -16,45 +21,65 @@ from bleurt_repro.metric.loading.open import IN_CLONES
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "metric" / "examples"
 TEXTS = ["--references", str(EXAMPLES / "references.txt"), "--candidates", str(EXAMPLES / "candidates.txt")]
-# Scores differ by less than 1e-6 between the oldest and the newest libraries; this leaves room for other processors.
+FOLDERS = ("metric", "datasets_builders", "training", "hub_cards")
+# Scores differ by less than 1e-6 between the oldest and the newest libraries; the tolerance allows for other processors.
 TOLERANCE = 1e-4
-EVALUATE = """
+READ = "texts = [open(path, encoding='utf-8').read().splitlines() for path in sys.argv[1:]]"
+EVALUATE = f"""
 import evaluate, json, sys
-texts = [open(path, encoding="utf-8").read().splitlines() for path in sys.argv[1:]]
+{READ}
 print(json.dumps(evaluate.load("bleurt_repro").compute(references=texts[0], predictions=texts[1])["scores"]))
 """
-WHERE = "import bleurt_repro.metric as metric; print(metric.__path__[0])"
-# What is not of the extra for training; each module either imports or asks for one of these.
-OF_OTHER_EXTRAS = ("gradio", "tensorflow", "onnx", "onnxscript", "onnxruntime")
+SCORER = f"""
+import json, sys
+from bleurt_repro import BleurtScorer
+{READ}
+print(json.dumps(BleurtScorer().score(references=texts[0], candidates=texts[1])))
+"""
+LOCATION = "import bleurt_repro.metric as metric; print(metric.__path__[0])"
+# Modules of other extras than `train`: each module of the package either imports or needs one of these.
+OTHER_EXTRAS = ("gradio", "tensorflow", "onnx", "onnxscript", "onnxruntime")
 IMPORT_ALL = """
 import bleurt_repro, importlib, pkgutil, sys
 for module in pkgutil.walk_packages(bleurt_repro.__path__, "bleurt_repro."):
     try:
         importlib.import_module(module.name)
-    except ModuleNotFoundError as fault:
-        if fault.name not in sys.argv[1:]:
-            raise SystemExit(f"{module.name}: {fault}")
+    except ModuleNotFoundError as error:
+        if error.name not in sys.argv[1:]:
+            raise SystemExit(f"{module.name}: {error}")
 """
-FOLDERS = ("metric", "datasets_builders", "training", "hub_cards")
-PACK = "from bleurt_repro.hub_cards.space import pack_wheel; open('own.whl', 'wb').write(pack_wheel())"
+PACK = "from bleurt_repro.hub_cards.space import pack_wheel; open('packed.whl', 'wb').write(pack_wheel())"
+# Commands that need an extra which a plain installation lacks, and the extra.
+NEED_EXTRAS = {
+    "finetune --model bleurt-repro-mini --train-file none.csv --output out": "train",
+    "pretrain --model bleurt-repro-mini --pairs none --output out": "train",
+    "experiment agreement --ratings none.csv --checkpoint bleurt-repro-mini --output out": "train",
+    "experiment wmt --data none --checkpoint bleurt-repro-mini --output out": "train",
+    "ensemble bleurt-repro-mini bleurt-repro-mini --validation none.csv --output out": "train",
+    "calibrate out --ratings none.csv": "train",
+    "data synthetic --input none.txt --config small --output out": "data",
+    "demo": "demo",
+}
 
 
 class Trial:
-    """One environment with one distribution in it, used from a folder that is not the repository."""
+    """One environment with one distribution in it, used from a folder."""
 
     def __init__(self, environment: Path, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self.bin = environment / ("Scripts" if os.name == "nt" else "bin")
         self.folder = folder
-        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-        caches = {"HF_HOME": str(folder / "hub"), "BLEURT_REPRO_CACHE": str(folder / "cache")}
-        self.settings = {**kept, **caches, "HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1"}
+        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+        caches = {"HF_HOME": str(environment / "hub"), "BLEURT_REPRO_CACHE": str(environment / "cache")}
+        self.settings = {**inherited, **caches, "HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1"}
 
     def install(self, *packages: str) -> None:
         options = ["--quiet", "--disable-pip-version-check", "-c", str(ROOT / "constraints.txt")]
-        subprocess.run([self.bin / "python", "-m", "pip", "install", *options, *packages], check=True)
+        command = [self.bin / "python", "-m", "pip", "install", *options, *packages]
+        subprocess.run(command, check=True, cwd=self.folder)
 
     def run(self, *command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment; any other exit code than `code` is a failure."""
+        """Run a program of the environment; fail if its exit code is not `code`, or if it shows a traceback."""
         result = subprocess.run(
             [self.bin / command[0], *command[1:]], cwd=self.folder, env=self.settings, capture_output=True, text=True
         )
@@ -63,90 +88,130 @@ class Trial:
         return result
 
     def check(self, expected: list[float], version: str) -> None:
-        """Try what a user tries first, and compare the scores with the repository's own."""
-        where = self.run("python", "-c", WHERE).stdout.strip()
-        assert "site-packages" in where and not where.startswith(str(ROOT / "metric")), where
+        """Use the package as a new user would, and compare the scores with those of the repository."""
+        location = self.run("python", "-c", LOCATION).stdout.strip()
+        assert "site-packages" in location, location
         assert self.run("bleurt-repro", "--version").stdout.strip() == f"bleurt-repro {version}"
-        assert "compare" in self.run("bleurt-repro", "--help").stdout
-        self.run("bleurt-repro", "score", *TEXTS, "--output", "scores.txt")
-        same(read_scores(self.folder / "scores.txt"), expected, "score")
+        assert "compare" in self.run("python", "-m", "bleurt_repro", "--help").stdout
+        scores = str(self.folder / "scores.txt")
+        self.run("bleurt-repro", "score", *TEXTS, "--output", scores)
+        check_scores(read_scores(scores), expected, "score")
+        self.run("python", "-m", "bleurt_repro", "score", *TEXTS, "--output", scores)
+        check_scores(read_scores(scores), expected, "python -m bleurt_repro score")
+        output = self.run("python", "-c", SCORER, TEXTS[1], TEXTS[3]).stdout
+        check_scores(json.loads(output), expected, "BleurtScorer")
         self.run("bleurt-repro", "register")
-        through = self.run("python", "-c", EVALUATE, TEXTS[1], TEXTS[3]).stdout
-        same(json.loads(through), expected, "evaluate.load")
-        self.run("bleurt-repro", "compare", *TEXTS, "--candidates", TEXTS[1], "--output", "compared.json")
-        assert len(json.loads((self.folder / "compared.json").read_text())["systems"]) == 2
-        said = self.run("bleurt-repro", "score", "--references", "none.txt", *TEXTS[2:], code=2).stderr
-        assert "none.txt" in said and len(said.splitlines()) == 1, said
+        output = self.run("python", "-c", EVALUATE, TEXTS[1], TEXTS[3]).stdout
+        check_scores(json.loads(output), expected, "evaluate.load")
+        comparison = self.folder / "compared.json"
+        self.run("bleurt-repro", "compare", *TEXTS, "--candidates", TEXTS[1], "--output", str(comparison))
+        assert len(json.loads(comparison.read_text())["systems"]) == 2
+        message = self.run("bleurt-repro", "score", "--references", "none.txt", *TEXTS[2:], code=2).stderr
+        assert "none.txt" in message and len(message.splitlines()) == 1, message
+
+    def pack(self) -> dict[str, int]:
+        """Return the files of the wheel that the package packs of itself for a Space, with their checksums."""
+        self.run("python", "-c", PACK)
+        return wheel_contents(self.folder / "packed.whl")
 
 
-def same(scores: list[float], expected: list[float], way: str) -> None:
-    """Fail where two lists of scores differ."""
-    assert len(scores) == len(expected), f"{way}: {len(scores)} scores, {len(expected)} expected"
-    worst = max(abs(a - b) for a, b in zip(scores, expected, strict=True))
-    assert worst < TOLERANCE, f"{way}: scores differ from the repository's by {worst}"
+def check_scores(scores: list[float], expected: list[float], name: str) -> None:
+    """Fail if two lists of scores differ."""
+    assert len(scores) == len(expected), f"{name}: {len(scores)} scores, {len(expected)} expected"
+    difference = max(abs(a - b) for a, b in zip(scores, expected, strict=True))
+    assert difference < TOLERANCE, f"{name}: scores differ from the repository's by {difference}"
 
 
-def read_scores(path: Path) -> list[float]:
-    """Read a file of a score a line."""
-    return [float(line) for line in path.read_text().splitlines()]
+def read_scores(path: str | Path) -> list[float]:
+    """Read a file with one score per line."""
+    return [float(line) for line in Path(path).read_text().splitlines()]
 
 
-def own_scores(folder: Path) -> list[float]:
+def repository_scores(folder: Path) -> list[float]:
     """Score the examples with the code of the repository."""
     program = Path(sys.executable).with_name("bleurt-repro")
-    subprocess.run([program, "score", *TEXTS, "--output", str(folder / "own.txt")], check=True)
-    return read_scores(folder / "own.txt")
+    subprocess.run([program, "score", *TEXTS, "--output", str(folder / "expected.txt")], check=True)
+    return read_scores(folder / "expected.txt")
 
 
-def check_files(wheel: Path) -> None:
-    """Every file of the package's folders that is under version control is in the wheel, but for checkpoints of clones only."""
-    tracked = subprocess.run(
-        ["git", "ls-files", *FOLDERS], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
-    expected = {f"bleurt_repro/{name}" for name in tracked.splitlines() if not set(IN_CLONES) & set(Path(name).parts)}
-    missing = expected - set(zipfile.ZipFile(wheel).namelist())
-    assert not missing, f"not in the wheel: {sorted(missing)}"
-
-
-def check_own_wheel(trial: Trial, wheel: Path) -> None:
-    """The wheel that an installed package packs of itself for a Space has the files of the one that was built."""
-    trial.run("python", "-c", PACK)
-    built, own = (_contents(path) for path in (wheel, trial.folder / "own.whl"))
-    assert own == built, (
-        f"in one wheel and not in the other, or different: {sorted(set(built.items()) ^ set(own.items()))}"
-    )
-
-
-def _contents(wheel: Path) -> dict[str, int]:
+def wheel_contents(wheel: Path) -> dict[str, int]:
+    """Return the files of a wheel with their checksums, without the metadata."""
     with zipfile.ZipFile(wheel) as archive:
         files = [entry for entry in archive.infolist() if ".dist-info/" not in entry.filename]
+        names = [entry.filename for entry in files]
+        assert len(names) == len(set(names)), "a file is in the wheel twice"
         return {entry.filename: entry.CRC for entry in files}
 
 
+def check_files(wheel: Path, sdist: Path) -> None:
+    """Check that wheel and sdist have each file of the package once, apart from the checkpoints that only clones have."""
+    command = ["git", "ls-files", "src/bleurt_repro", *FOLDERS]
+    tracked = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    tracked = [name for name in tracked if (ROOT / name).is_file() and not set(IN_CLONES) & set(Path(name).parts)]
+    expected = {f"bleurt_repro/{name.removeprefix('src/bleurt_repro/')}" for name in tracked}
+    missing = expected - set(wheel_contents(wheel))
+    assert not missing, f"not in the wheel: {sorted(missing)}"
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    missing = set(tracked) - set(names)
+    assert not missing, f"not in the sdist: {sorted(missing)}"
+    doubled = [name for name in names if name.startswith(tuple(f"src/bleurt_repro/{folder}/" for folder in FOLDERS))]
+    assert not doubled, f"in the sdist twice, through the links in src/bleurt_repro: {doubled}"
+
+
+def check_same_files(packed: dict[str, int], expected: dict[str, int]) -> None:
+    """Fail if two wheels differ in their files."""
+    different = sorted({name for name, _ in set(packed.items()) ^ set(expected.items())})
+    assert packed == expected, f"in one wheel and not in the other, or different: {different}"
+
+
+def check_missing_extras(trial: Trial) -> None:
+    """Check that commands whose extra is missing name it in one line, before they write anything."""
+    for command, extra in NEED_EXTRAS.items():
+        message = trial.run("bleurt-repro", *command.split(), code=2).stderr
+        assert len(message.splitlines()) == 1 and f".[{extra}]'" in message, f"{command}: {message}"
+        assert not (trial.folder / "out").exists(), command
+
+
 def check_training(trial: Trial) -> None:
-    """With the extra for training its modules import, and a wrong setting is named in one line."""
-    trial.run("python", "-c", IMPORT_ALL, *OF_OTHER_EXTRAS)
+    """Check that all modules import with the extra for training, and that a wrong setting is named in one line."""
+    trial.run("python", "-c", IMPORT_ALL, *OTHER_EXTRAS)
     (trial.folder / "wrong.yaml").write_text("learning_rat: 1e-4\n")
-    given = "--config wrong.yaml --model bleurt-repro-mini --train_file none.csv --output_dir out".split()
-    said = trial.run("bleurt-repro", "finetune", *given, code=2).stderr
-    assert "learning_rat" in said and not (trial.folder / "out").exists(), said
+    options = "--config wrong.yaml --model bleurt-repro-mini --train_file none.csv --output_dir out".split()
+    message = trial.run("bleurt-repro", "finetune", *options, code=2).stderr
+    assert "learning_rat" in message and not (trial.folder / "out").exists(), message
+
+
+def clone_without_links(folder: Path) -> Path:
+    """Clone the repository as on Windows, where links become files with the path of their target."""
+    options = ["--quiet", "--depth", "1", "-c", "core.symlinks=false"]
+    subprocess.run(["git", "clone", *options, ROOT.as_uri(), str(folder)], check=True)
+    assert (folder / "src" / "bleurt_repro" / "metric").is_file()
+    return folder
 
 
 def main() -> None:
-    """Build both, try the wheel alone, then the sdist in its place with the extra for training."""
+    """Try the wheel, then in the same environment a clone without links, and the sdist with the extra for training."""
     with tempfile.TemporaryDirectory(prefix="bleurt-repro-smoke-") as name:
         folder = Path(name)
         subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)], check=True)
         (wheel,), (sdist,) = (list((folder / "dist").glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
-        check_files(wheel)
-        expected, version = own_scores(folder), wheel.name.split("-")[1]
-        (folder / "away").mkdir()
+        check_files(wheel, sdist)
+        expected, version = repository_scores(folder), wheel.name.split("-")[1]
         venv.create(folder / "environment", with_pip=True)
-        trial = Trial(folder / "environment", folder / "away")
+        trial = Trial(folder / "environment", folder / "elsewhere")
         trial.install(str(wheel))
         trial.check(expected, version)
-        check_own_wheel(trial, wheel)
+        check_same_files(trial.pack(), wheel_contents(wheel))
+        check_missing_extras(trial)
         print(f"{wheel.name}: passed")
+        inside = Trial(folder / "environment", clone_without_links(folder / "clone"))
+        inside.install("--force-reinstall", "--no-deps", ".")
+        inside.check(expected, version)
+        packed = inside.pack()
+        inside.install("--force-reinstall", "--no-deps", "--editable", ".")
+        check_same_files(inside.pack(), packed)
+        print("clone without links: passed")
         trial.install("--force-reinstall", "--no-deps", str(sdist))
         trial.install(f"{sdist}[train]")
         trial.check(expected, version)

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ import typer
 from bleurt_repro import BleurtScorer, __version__
 from bleurt_repro.cli import app, main
 from bleurt_repro.cli_style import spread
+from bleurt_repro.metric.install import EXTRAS, install_command
 from bleurt_repro.score_files import main as official_main
 
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye"]
@@ -50,7 +52,7 @@ def expected(tiny_scorer):
     return BleurtScorer(str(tiny_scorer), device="cpu").score(references=REFERENCES, candidates=CANDIDATES)
 
 
-def test_one_score_a_line_in_order(run, files, tiny_scorer, expected):
+def test_one_score_per_line_in_order(run, files, tiny_scorer, expected):
     code, out, err = run("score", "--references", "r.txt", "--candidates", "c.txt", "--checkpoint", tiny_scorer)
     assert code == 0
     assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)
@@ -387,6 +389,137 @@ def test_a_user_without_a_home(run, files, tiny_scorer, monkeypatch):
     code, _, err = run("score", "-r", "r.txt", "-c", "c.txt", "--checkpoint", "~/checkpoint")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "Set HOME" in err
+
+
+# --- what is not installed -----------------------------------------------------------------------------------------
+
+# Runs the command line without the modules that its first argument lists.
+WITHOUT_MODULES = """
+import sys
+sys.modules |= dict.fromkeys(sys.argv[1].split(","))
+from bleurt_repro.cli import main
+main(sys.argv[2:])
+"""
+NEED_EXTRAS = {
+    "demo": "demo",
+    "finetune --model bleurt-repro-mini --train-file r.txt --output out": "train",
+    "pretrain --model bleurt-repro-mini --pairs r.txt --output out": "train",
+    "experiment agreement --ratings r.txt --checkpoint bleurt-repro-mini --output out": "train",
+    "experiment robleurt --data r.txt --test r.txt --encoder a --output out": "train",
+    "ensemble bleurt-repro-mini bleurt-repro-mini --validation r.txt --output out": "train",
+    "calibrate out --ratings r.txt": "train",
+    "data denoise --ratings r.txt --checkpoint a b --output out": "train",
+    "data synthetic --input r.txt --config small --output out": "data",
+}
+
+
+@pytest.mark.parametrize("command", NEED_EXTRAS)
+def test_a_missing_extra_is_named_in_one_line_before_anything_is_written(files, command):
+    extra = NEED_EXTRAS[command]
+    for missing in EXTRAS[extra][:: len(EXTRAS[extra]) - 1]:  # the first and the last
+        arguments = [missing, *command.split()]
+        result = subprocess.run([sys.executable, "-c", WITHOUT_MODULES, *arguments], capture_output=True, text=True)
+        assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1), result.stderr
+        assert f"needs {missing}" in result.stderr and install_command(extra) in result.stderr
+        assert not (files / "out").exists()
+
+
+def test_help_needs_no_extra(files):
+    arguments = [",".join({module for modules in EXTRAS.values() for module in modules}), "finetune", "--help"]
+    result = subprocess.run([sys.executable, "-c", WITHOUT_MODULES, *arguments], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "") and "--train-file" in result.stdout
+
+
+def test_the_modules_of_an_extra_are_its_requirements():
+    config = ConfigParser()
+    config.read(Path(__file__).parents[1] / "setup.cfg")
+    sections = config["options.extras_require"]
+    if not sections:
+        pytest.skip("needs a clone")
+
+    def modules(text: str) -> set[str]:
+        names = re.findall(r"^([\w-]+)", re.sub(r"^ *#.*$", "", text, flags=re.MULTILINE), re.MULTILINE)
+        return {name.replace("-py", "").replace("-", "_") for name in names}
+
+    plain = modules(config["options"]["install_requires"]) | {"pandas"}  # which datasets requires
+    for extra, expected in EXTRAS.items():
+        assert modules(sections[extra]) - plain == set(expected), extra
+
+
+# --- what the system and checkpoints do ----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("--version >&-", 2, "standard input or output is closed"),
+        ("--version <&- 2>&-", 0, ""),
+        ("--version >/dev/full", 2, "No space left on device"),
+        ("score -r r.txt -c c.txt --checkpoint CHECKPOINT >&-", 2, "standard input or output is closed"),
+        ("score -r - -c c.txt --checkpoint CHECKPOINT <&-", 2, "standard input or output is closed"),
+        ("score -r none.txt -c c.txt --checkpoint CHECKPOINT 2>&-", 2, ""),
+        ("score -r r.txt -c c.txt --checkpoint CHECKPOINT -o scores.txt <&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_closed_standard_streams(files, tiny_scorer, expected, command, code, message):
+    if "/dev/full" in command and not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    line = f"{sys.executable} -m bleurt_repro {command.replace('CHECKPOINT', str(tiny_scorer))}"
+    result = subprocess.run(line, shell=True, capture_output=True, text=True)
+    assert (result.returncode, len(result.stderr.splitlines())) == (code, bool(message)), result.stderr
+    assert message in result.stderr
+    if "scores.txt" in command:
+        scores = [float(line) for line in (files / "scores.txt").read_text().splitlines()]
+        assert scores == pytest.approx(expected, abs=1e-6)
+
+
+class RustPanic(BaseException):
+    """What a panic of a Rust library looks like: no Exception, of a module that does not exist."""
+
+    __module__ = "pyo3_runtime"
+
+
+def raising(error: BaseException, module: str):
+    """Return a function of a module that raises an error."""
+    namespace = {"__name__": module, "error": error}
+    exec("def fail(*_, **__): raise error", namespace)
+    return namespace["fail"]
+
+
+ENCODING = "bleurt_repro.metric.forward.encoding"
+
+
+@pytest.mark.parametrize(
+    ("error", "module", "is_one_line"),
+    [
+        (RuntimeError("size mismatch"), ENCODING, True),  # as torch raises them
+        (Exception("no unknown token"), ENCODING, True),  # as tokenizers raises them
+        (RustPanic("out of bounds"), ENCODING, True),
+        (KeyError("a layer"), "transformers.modeling", True),
+        (KeyError("a mistake of this package"), ENCODING, False),
+        (AssertionError("a mistake of this package"), ENCODING, False),
+    ],
+)
+def test_an_error_of_a_library_that_reads_a_checkpoint_is_one_line(
+    run, files, tiny_scorer, monkeypatch, error, module, is_one_line
+):
+    monkeypatch.setattr(f"{ENCODING}.PairEncoder.tokenize", raising(error, module))
+    command = ("score", "-r", "r.txt", "-c", "c.txt", "--checkpoint", tiny_scorer)
+    if is_one_line:
+        code, out, err = run(*command)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert f"the checkpoint or its tokenizer cannot be used: {type(error).__name__}: {error}" in err
+        monkeypatch.setenv("BLEURT_REPRO_DEBUG", "1")
+    with pytest.raises(type(error)):
+        main([str(argument) for argument in command])
+
+
+def test_an_error_away_from_checkpoints_keeps_its_traceback(monkeypatch):
+    name = "bleurt_repro.metric.bulk.scoring"
+    monkeypatch.setattr(f"{name}.score_files", raising(RuntimeError("a mistake of this package"), name))
+    with pytest.raises(RuntimeError):
+        main(["score"])
 
 
 RATING = {"year": 2018, "reference": "6 dogs ran home today", "candidate": "6 dogs went home", "score": 0.5}

@@ -1,6 +1,6 @@
 """BLEURT and RoBLEURT: learned metrics that score a candidate sentence against a reference.
 
-The public names are loaded on first use, so that `import bleurt_repro` costs nothing.
+The public names are loaded on first use, so that `import bleurt_repro` takes no time.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["BleurtScorer", "LengthBatchingBleurtScorer", "ScoringResult", "register"]
 
-_HOMES = {
+_LOCATIONS = {
     "BleurtScorer": "bleurt_repro.metric.scorer:BleurtScorer",
-    # The official library's scorer that sorts by length, as ours does anyway.
+    # The official library's scorer that sorts pairs by length, which BleurtScorer always does.
     "LengthBatchingBleurtScorer": "bleurt_repro.metric.scorer:BleurtScorer",
     "ScoringResult": "bleurt_repro.metric.scorer:ScoringResult",
     "register": "bleurt_repro.metric.register:register",
@@ -26,11 +26,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LOCATIONS:
         raise AttributeError(f"module 'bleurt_repro' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from importlib import import_module
 
-    module, _, attribute = _HOMES[name].partition(":")
+    module, _, attribute = _LOCATIONS[name].partition(":")
     return getattr(import_module(module), attribute)
 
 

@@ -1,4 +1,4 @@
-"""`python -m bleurt_repro` is `bleurt-repro`."""
+"""Run the command line as `python -m bleurt_repro`."""
 
 from bleurt_repro.cli import main
 

@@ -30,6 +30,7 @@ EXPERIMENTS = {
 
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs."""
+    _require_training("pretrain", context)
     from bleurt_repro.hub_cards.publish import train_with_card
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
@@ -38,6 +39,7 @@ def pretrain(context: typer.Context) -> None:
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings."""
+    _require_training("finetune", context)
     from bleurt_repro.hub_cards.publish import train_with_card
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
@@ -87,7 +89,10 @@ def ensemble(
     overwrite: Overwrite = False,
 ) -> None:
     """Combine scorers into one checkpoint that returns the weighted mean of their standardised scores."""
+    from bleurt_repro.metric.install import require_extra
     from bleurt_repro.training.combine import make_ensemble
+
+    require_extra("train", "ensemble")
 
     record = make_ensemble(
         members,
@@ -128,8 +133,10 @@ def calibrate(
     cache: Cache = None,
 ) -> None:
     """Fit on human ratings what a checkpoint's scores mean, and store it in the checkpoint."""
+    from bleurt_repro.metric.install import require_extra
     from bleurt_repro.training.calibrate import calibrate as fit_and_record
 
+    require_extra("train", "calibrate")
     if ratings is None and reliability is None:
         raise ValueError(
             "name ratings to fit on: --ratings FILE for percentiles, --reliability FILE for P(people prefer a system)"
@@ -154,10 +161,19 @@ def calibrate(
         echo(summary(result))
 
 
+def _require_training(command: str, context: typer.Context) -> None:
+    """Check that the extra for training is installed, unless only the help is asked for."""
+    from bleurt_repro.metric.install import require_extra
+
+    if not {"--help", "-h", "--help-all"} & set(context.args):
+        require_extra("train", command)
+
+
 def _add_experiment(name: str, description: str) -> None:
     """Add the command that runs an experiment, `main` of its module, and prints its table."""
 
     def run(context: typer.Context) -> None:
+        _require_training(f"experiment {name}", context)
         experiment = import_module(f"bleurt_repro.training.experiments.{name}")
         echo(experiment.draw_table(experiment.main(context.args)))
 
