@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,7 +16,6 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from sacrebleu.metrics import BLEU
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, compare
 from bleurt_repro.metric.compare.report import comparison_csv, comparison_json
@@ -169,9 +167,9 @@ def verdict_html(comparison: Comparison) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(system.name)}</th><td>{unsigned(system.mean)}</td>'
         f"<td>{_bounds(system.low, system.high) if tested else _NONE}</td>"
-        f"<td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}{_corpus_bleu_details(comparison, i)}</td>"
+        f"<td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}{bleu_details(system.precisions, system.brevity_penalty)}</td>"
         f"<td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
-        for i, (system, wins) in enumerate(zip(comparison.systems, (test.wins, test.losses), strict=True))
+        for system, wins in zip(comparison.systems, (test.wins, test.losses), strict=True)
     )
     preferred = [f"What people would prefer: {escape(comparison.preferred)}."] if comparison.preferred else []
     notes = [
@@ -226,14 +224,6 @@ def _bounds(low: float | None, high: float | None) -> str:
 def _warnings(comparison: Comparison) -> list[str]:
     """Return what a reader must know about the scores of each system, as HTML."""
     return [escape(f"{system.name}: {warning}.") for system in comparison.systems for warning in system.warnings]
-
-
-def _corpus_bleu_details(comparison: Comparison, system: int) -> str:
-    candidates = [segment.candidates[system] for segment in comparison.segments]
-    # One list per reference of a segment; None where a segment has fewer.
-    streams = list(itertools.zip_longest(*(segment.references for segment in comparison.segments)))
-    score = BLEU(force=True).corpus_score(candidates, streams)
-    return bleu_details(score.precisions, score.bp)
 
 
 # The plots.

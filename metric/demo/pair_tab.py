@@ -9,7 +9,6 @@ from html import escape
 from typing import Any, NamedTuple
 
 import gradio as gr
-from sacrebleu.metrics import BLEU
 
 from bleurt_repro.metric.compare.attribution import Effect, attribute
 from bleurt_repro.metric.compare.overlap import overlap
@@ -62,8 +61,8 @@ class ScoredPair:
         percentile: percentile of the score among human ratings; None without a calibration, and for text that the
             checkpoint does not read.
         sentbleu, chrf: sacreBLEU's sentence BLEU and chrF, 0 to 100.
-        precisions: precisions of 1-grams to 4-grams in sentence BLEU, smoothed, 0 to 100.
-        brevity_penalty: brevity penalty in sentence BLEU, 0 to 1.
+        precisions: precisions of 1-grams to 4-grams in BLEU, without smoothing, 0 to 100.
+        brevity_penalty: brevity penalty in BLEU, 0 to 1.
         truncated: whether the pair is longer than the checkpoint reads.
         effects: effects of the differences between the candidate and the reference.
         signature: signature of the score.
@@ -76,7 +75,7 @@ class ScoredPair:
     score: float
     percentile: float | None
     sentbleu: float
-    precisions: list[float]
+    precisions: tuple[float, ...]
     brevity_penalty: float
     chrf: float
     truncated: bool
@@ -108,16 +107,14 @@ def score_pair(shared: SharedScorer, references: Sequence[str], candidate: str, 
     sources = None if source_text is None else [source_text]
     result = shared.compute(references=[references], candidates=[candidate], sources=sources)
     overlaps = overlap([references], [candidate])
-    # `overlap` returns the same BLEU without its parts.
-    bleu = BLEU(effective_order=True, force=True).sentence_score(candidate, references)
     return ScoredPair(
         references=references,
         candidate=candidate,
         score=result.scores[0],
         percentile=None if result.unread else shared.percentile(result.scores[0]),
         sentbleu=overlaps.mean_sentbleu,
-        precisions=list(bleu.precisions),
-        brevity_penalty=bleu.bp,
+        precisions=overlaps.precisions,
+        brevity_penalty=overlaps.brevity_penalty,
         chrf=overlaps.chrf,
         truncated=result.truncated > 0,
         effects=attribute(shared, references, candidate, source_text),

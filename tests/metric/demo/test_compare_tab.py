@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from sacrebleu import corpus_bleu
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, System
 from bleurt_repro.metric.demo.compare_tab import (
@@ -71,17 +70,12 @@ def test_figures_of_both_systems():
 
 
 def test_the_parts_of_bleu_stand_below_its_number():
-    texts = [(["the old cat sat on the mat", "a cat sat"], "the cat sat on it"), (["the dog barked"], "a dog barked")]
-    segments = [
-        Segment(i, references, None, [candidate, "x"], [1.0, 0.0], [1.0, 0.0], 1.0)
-        for i, (references, candidate) in enumerate(texts)
-    ]
-    streams = [["the old cat sat on the mat", "the dog barked"], ["a cat sat", None]]
-    bleu = corpus_bleu([candidate for _, candidate in texts], streams)
-    grams = " / ".join(f"{precision:.1f}" for precision in bleu.precisions)
+    comparison = compared()
+    systems = [replace(system, precisions=(75, 50, 25, 12.5), brevity_penalty=0.85) for system in comparison.systems]
     assert (
-        f"<td>41.0<small>1- to 4-gram precision<br>{grams}<br>brevity penalty {bleu.bp:.2f}</small></td>"
-    ) in verdict_html(compared(segments=segments))
+        "<td>41.0<small>unsmoothed 1\N{EN DASH}4-gram precision<br>75.0 / 50.0 / 25.0 / 12.5<br>"
+        "brevity penalty 0.85</small></td>"
+    ) in verdict_html(replace(comparison, systems=systems))
 
 
 def test_a_metric_has_one_name_on_the_page():

@@ -28,7 +28,9 @@ def test_the_figures_are_those_of_their_sources(shared):
     )
     bleu = sentence_bleu("the cat sat.", references)
     assert (pair.sentbleu, pair.brevity_penalty) == (pytest.approx(bleu.score), bleu.bp)
-    assert pair.precisions == bleu.precisions
+    assert pair.precisions == pytest.approx(
+        [100 * n / total for n, total in zip(bleu.counts, bleu.totals, strict=True)]
+    )
     assert pair.chrf == pytest.approx(sentence_chrf("the cat sat.", references).score)
     assert pair.effects == attribute(shared, references, "the cat sat.") != []
     assert (pair.truncated, pair.signature) == (False, shared.scorer.signature)
@@ -37,11 +39,10 @@ def test_the_figures_are_those_of_their_sources(shared):
 def test_the_parts_of_bleu_stand_below_its_number(shared):
     pair = score_pair(shared, ["the old cat sat on the mat"], "the cat sat on it")
     bleu = sentence_bleu(pair.candidate, pair.references)
-    grams = " / ".join(f"{precision:.1f}" for precision in bleu.precisions)
     assert bleu.bp < 1
-    assert (
-        f"<b>{bleu.score:.1f}</b><span>sentence BLEU, 0 to 100</span>"
-        f"<small>1- to 4-gram precision<br>{grams}<br>brevity penalty {bleu.bp:.2f}</small>"
+    assert (  # "the cat sat on it" shares 4 of 5 words, 2 of 4 bigrams and 1 of 3 trigrams
+        f"<b>{bleu.score:.1f}</b><span>sentence BLEU, 0 to 100</span><small>unsmoothed 1\N{EN DASH}4-gram precision<br>"
+        f"80.0 / 50.0 / 33.3 / 0.0<br>brevity penalty {bleu.bp:.2f}</small>"
     ) in pair_html(pair, shared)
 
 
