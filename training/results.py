@@ -81,7 +81,7 @@ class Result(Mapping[str, Any]):
     Attributes:
         kind: what was run: an experiment's name ("agreement", "wmt", ...), "pretrain", "finetune", "average",
             "ensemble", "teacher", or a benchmark's name.
-        command: the command that makes the file, with files and folders by name; None in files of version 0.1.
+        command: the command that makes the file, with files and folders by name; None if there is no command.
         figures: what this kind measured, by name; none is called as one of the other fields.
         seed: of what is drawn at random; None where nothing is.
         signatures: of the scores, by row or checkpoint.
@@ -130,14 +130,14 @@ class Result(Mapping[str, Any]):
 
     @classmethod
     def read(cls, path: str | Path) -> Result:
-        """Read a file, one of an earlier version too.
+        """Read a results file.
 
         Args:
             path: a file, or a folder with a `RESULTS`.
 
         Raises:
             FileNotFoundError: if there is none.
-            ValueError: if it is not a JSON object.
+            ValueError: if it is not a JSON object of a results file.
         """
         file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
         try:
@@ -153,10 +153,9 @@ class Result(Mapping[str, Any]):
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Result:
-        """Make a result of the JSON object of a file, one of an earlier version too."""
-        if "kind" not in found:
-            found = _of_version_0_1(found)
-        kind, command, seed, data = (found.get(name) for name in ("kind", "command", "seed", "data"))
+        """Make a result of the JSON object of a file."""
+        kind = found["kind"]
+        command, seed, data = (found.get(name) for name in ("command", "seed", "data"))
         signatures, known_versions = (found.get(name) or {} for name in ("signatures", "versions"))
         if not isinstance(signatures, Mapping) or not isinstance(known_versions, Mapping):
             raise TypeError("signatures and versions must be JSON objects")
@@ -165,20 +164,3 @@ class Result(Mapping[str, Any]):
 
 
 HEAD = ("kind", "command", "seed", "signatures", "data", "versions")
-
-
-def _of_version_0_1(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring a file that names no kind to the present form: version 0.1 had one for each kind."""
-    known = {name: value for name, value in found.items() if name not in ("experiment", "version")}
-    data, settings = found.get("data"), found.get("settings")
-    kinds = {"average": "average", "ensemble": "ensemble", "quality": "teacher"}
-    kind = found.get("experiment") or next((kind for name, kind in kinds.items() if name in found), None)
-    if kind is None and isinstance(data, dict):
-        kind = "finetune" if "train_ratings" in data else "pretrain" if "train_pairs" in data else None
-    if "seed" not in found and isinstance(settings, dict):
-        known["seed"] = settings.get("seed")
-    if "version" in found:
-        known["versions"] = {"bleurt_repro": found["version"]}
-    rows = found.get("rows") or []
-    known["signatures"] = {row["name"]: row["signature"] for row in rows if "signature" in row}
-    return {"kind": kind or "unknown", **known}
