@@ -31,17 +31,10 @@ from bleurt_repro.metric.files.texts import PairStream, read_segments
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import ROLES, Layout
 from bleurt_repro.metric.scorer import ScoringResult
-from bleurt_repro.metric.statistics import (
-    darr,
-    kendall_tau,
-    paired_test,
-    pearson_r,
-    resampled_means,
-    resampled_places,
-    spearman_rho,
-)
+from bleurt_repro.metric.statistics import paired_test, resampled_indices, resampled_means
 from bleurt_repro.training.arguments import read_yaml
 from bleurt_repro.training.metrics.rows import Texts, read_scores
+from bleurt_repro.training.metrics.statistics import darr, kendall_tau, pearson_r, spearman_rho
 
 FEW, MANY = 12, 500
 # Any character, halves of surrogate pairs and control characters too, and what breaks formats more often than chance.
@@ -210,7 +203,7 @@ def relative_ranks_keep_their_laws(tools, pairs):
     better, worse = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
     ties = sum(a == b for a, b in pairs) / len(pairs)
     assert darr(better, worse) + darr(worse, better) == pytest.approx(-2 * ties, abs=1e-9)
-    resampled = [darr(better[places], worse[places]) for places in resampled_places(len(pairs), 20, 0)]
+    resampled = [darr(better[places], worse[places]) for places in resampled_indices(len(pairs), 20, 0)]
     assert all(-1 <= value <= 1 for value in (*resampled, darr(better, worse)))
 
 

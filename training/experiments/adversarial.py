@@ -37,11 +37,11 @@ from bleurt_repro.datasets_builders.contrasts.alterations import (
     swap_roles,
 )
 from bleurt_repro.datasets_builders.contrasts.degenerate import as_question, shuffle_words
-from bleurt_repro.metric.statistics import share_with_interval
 from bleurt_repro.training.experiments.options import command, read_options
 from bleurt_repro.training.experiments.report import draw_frame, write_report
 from bleurt_repro.training.experiments.stress import Candidates, failures_table, tested_metrics
 from bleurt_repro.training.metrics.options import CACHE_HELP
+from bleurt_repro.training.metrics.statistics import share_with_interval
 from bleurt_repro.training.results import Result, fingerprint
 
 TURNED_MEANINGS = Path(__file__).with_name("turned_meanings.yaml")

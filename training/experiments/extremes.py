@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from bleurt_repro.datasets_builders.contrasts.degenerate import shuffle_words
-from bleurt_repro.metric.statistics import share_with_interval
 from bleurt_repro.training.experiments.stress import Candidates
 from bleurt_repro.training.metrics.baselines import Score
+from bleurt_repro.training.metrics.statistics import share_with_interval
 
 MOST_REFERENCES = 1000
 IDENTICAL, RATED, DROPPED, SHUFFLED, UNRELATED, EMPTY = KINDS = (

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bleurt_repro.metric.statistics import CONFIDENCE, share_with_interval
+from bleurt_repro.metric.statistics import CONFIDENCE
 from bleurt_repro.training.metrics.baselines import Score
+from bleurt_repro.training.metrics.statistics import share_with_interval
 
 TABLES = {
     "minimal_pairs": Path(__file__).with_name("minimal_pairs.tsv"),

@@ -173,16 +173,21 @@ def _published_cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, 
     return {**cells, "average": percent(row["average"][measure]), **row.get("columns", {})}
 
 
+def p_text(p: float) -> str:
+    """Return a p-value with three decimals; a smaller one is not 0."""
+    return f"{p:.3f}" if p >= 0.0005 else "< 0.001"
+
+
 def _test_cells(test: Mapping[str, Any]) -> dict[str, str]:
     cells = {
         "difference": percent(test["difference"], test["low"], test["high"]),
-        "p": "-" if test["p"] is None else f"{test['p']:.3f}",
+        "p": "-" if test["p"] is None else p_text(test["p"]),
     }
     if "williams" in test:
         groups = test["williams"].values()
         cells["Williams"] = f"{sum(group['p'] < 0.05 for group in groups)} of {len(groups)}"
     if "permutation_p" in test:
-        cells["permutation"] = f"{test['permutation_p']:.3f}"
+        cells["permutation"] = p_text(test["permutation_p"])
     return cells
 
 

@@ -294,7 +294,7 @@ def _weighted(rows: Sequence[Row], weights: np.ndarray) -> list[tuple[Row, float
 
 def _uncertainty(members: np.ndarray, tables: dict[str, pandas.DataFrame]) -> dict[str, Any]:
     """Correlate the members' spread with the error of their mean on the test ratings."""
-    from bleurt_repro.metric.statistics import pearson_r, spearman_rho
+    from bleurt_repro.training.metrics.statistics import pearson_r, spearman_rho
 
     by = members[:, -len(tables["validation"]) :]
     scores = standardise(members, by)[:, : len(tables["test"])]

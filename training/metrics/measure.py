@@ -12,19 +12,11 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from bleurt_repro.metric.statistics import (
-    CONFIDENCE,
-    Values,
-    interval,
-    paired_difference,
-    permutation_test,
-    significance_clusters,
-    standardise,
-    williams_test,
-)
+from bleurt_repro.metric.statistics import CONFIDENCE, Values, interval, paired_difference, standardise
 from bleurt_repro.training.metrics.options import SEGMENTS, MetricOptions, check_different
 from bleurt_repro.training.metrics.rows import Row
 from bleurt_repro.training.metrics.samples import Sample
+from bleurt_repro.training.metrics.statistics import permutation_test, significance_clusters, williams_test
 
 AVERAGE = "average"
 BOOTSTRAP = (
@@ -34,7 +26,7 @@ BOOTSTRAP = (
 WILLIAMS = "Williams' test of Pearson's r, one-sided (https://aclanthology.org/D14-1020), of each row's first seed"
 PERMUTATION = (
     "permutation test PERM-BOTH, one-sided (https://aclanthology.org/2021.tacl-1.67), of each row's first seed: scores "
-    "standardised by group are exchanged item by item"
+    "standardised by group are exchanged item by item; p counts the observed order once more"
 )
 
 

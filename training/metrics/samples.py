@@ -17,22 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.metric.statistics import (
+from bleurt_repro.metric.statistics import Values, resampled_indices
+from bleurt_repro.training.metrics.rows import Texts
+from bleurt_repro.training.metrics.statistics import (
     STATISTICS,
     Statistic,
     TiedPairs,
-    Values,
     average_over,
     calibrate_ties,
+    indices_by_label,
     kendall_tau,
-    members,
     pairwise_accuracy,
     pearson_r,
     permutation_p_values,
-    resampled_places,
     soft_pairwise_accuracy,
 )
-from bleurt_repro.training.metrics.rows import Texts
 
 if TYPE_CHECKING:
     import pandas
@@ -278,7 +277,7 @@ class Sample:
         return np.array(
             [
                 self._compute_or_nan(scores, subset)
-                for subset in resampled_places(len(self.first), number, self._seed(seed), segments)
+                for subset in resampled_indices(len(self.first), number, self._seed(seed), segments)
             ]
         )
 
@@ -339,7 +338,7 @@ class SystemSample(Sample):
             return np.array([])
         if self.measure in BY_SEGMENT:
             values = self._by_segment(scores)
-            resamples = resampled_places(len(values), number, self._seed(seed))
+            resamples = resampled_indices(len(values), number, self._seed(seed))
             return np.array([np.nanmean(values[subset]) for subset in resamples])
         return super().resample(scores, number, seed, by_segment)
 
@@ -354,7 +353,7 @@ class SystemSample(Sample):
     @cached_property
     def _segment_members(self) -> list[Indices]:
         assert self.segments is not None
-        return members(self.segments.tolist())
+        return indices_by_label(self.segments.tolist())
 
     @cached_property
     def _p_values_of_ratings(self) -> Values:
@@ -380,7 +379,7 @@ class SystemSample(Sample):
 
     def _of_systems(self, scores: Values, ratings: Values, systems: Indices) -> float:
         if self.measure.endswith("_by_system"):
-            return average_over(_statistic(self.measure), scores, ratings, members(systems.tolist()))
+            return average_over(_statistic(self.measure), scores, ratings, indices_by_label(systems.tolist()))
         # A system's score is the mean over its segments; a resample may lack a system.
         counts = np.bincount(systems, minlength=int(self.systems.max()) + 1)
         means = [

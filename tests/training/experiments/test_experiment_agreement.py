@@ -11,11 +11,11 @@ from sacrebleu.metrics import CHRF
 from typer.testing import CliRunner
 
 from bleurt_repro.cli import app
-from bleurt_repro.metric.statistics import williams_test
 from bleurt_repro.training.experiments.agreement import AgreementOptions, draw_table, run_agreement
 from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.metrics.rows import Texts, score_texts
 from bleurt_repro.training.metrics.samples import read_ratings
+from bleurt_repro.training.metrics.statistics import williams_test
 from tests.tiny_experiments import CANDIDATES, REFERENCE, write_ratings
 
 # chrF++ ranks these from worst to best

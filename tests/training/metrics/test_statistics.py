@@ -1,4 +1,4 @@
-"""Agreement with ratings, against values computed by hand."""
+"""Agreement with ratings and its tests, against values computed by hand or published."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import math
 import numpy as np
 import pytest
 
-from bleurt_repro.metric.statistics import (
+from bleurt_repro.training.metrics.statistics import (
     TiedPairs,
     average_over,
     calibrate_ties,
     darr,
+    indices_by_label,
     kendall_tau,
-    members,
     pairwise_accuracy,
     pearson_r,
     permutation_p_values,
     permutation_test,
+    share_with_interval,
     significance_clusters,
     soft_pairwise_accuracy,
     spearman_rho,
+    williams_test,
 )
 
 
@@ -111,7 +113,7 @@ def test_acc_eq_is_that_of_brute_force(seed):
     segments = rng.integers(0, 6, 24)  # of different sizes, some of a single item
     ratings = rng.integers(0, 3, 24).astype(float)  # with many ties
     scores = np.round(ratings + rng.normal(size=24), rng.integers(0, 3))  # with ties, with equal differences
-    groups = members(segments.tolist())
+    groups = indices_by_label(segments.tolist())
     pairs = TiedPairs.within(ratings, groups)
     value, epsilon = calibrate_ties(pairs, scores)
     assert (value, epsilon) == pytest.approx(brute_force_acc_eq(scores, ratings, groups), abs=1e-9)
@@ -119,13 +121,13 @@ def test_acc_eq_is_that_of_brute_force(seed):
 
 
 def test_without_pairs_there_is_no_accuracy():
-    with pytest.raises(ValueError, match="no group has two items"):
+    with pytest.raises(ValueError, match="no group has two translations"):
         TiedPairs.within(np.array([1.0, 2.0]), [np.array([0]), np.array([1])])
 
 
 def test_averages_over_groups_leave_out_what_is_undefined():
     scores, ratings = np.array([1.0, 2, 3, 1, 2, 3, 5, 5]), np.array([1.0, 2, 3, 3, 2, 1, 1, 2])
-    groups = members(["a", "a", "a", "b", "b", "b", "c", "c"])  # perfect, reversed, undefined
+    groups = indices_by_label(["a", "a", "a", "b", "b", "b", "c", "c"])  # perfect, reversed, undefined
     assert average_over(kendall_tau, scores, ratings, groups) == pytest.approx(0)
     assert average_over(pearson_r, scores[:3], ratings[:3], [np.arange(3)]) == pytest.approx(1)
     assert math.isnan(average_over(kendall_tau, scores, ratings, groups[2:]))
@@ -181,7 +183,7 @@ def test_a_better_metric_is_found_better_by_permutation():
     def agreement(scores):
         return pearson_r(scores, ratings)
 
-    assert permutation_test(agreement, good, bad, 200) < 0.02
+    assert permutation_test(agreement, good, bad, 200) == 1 / 201  # the least there can be
     assert permutation_test(agreement, bad, good, 200) > 0.98
     assert permutation_test(agreement, good, 10 * good - 3, 50) == 1  # the same but for the scale
     assert permutation_test(agreement, good, bad, 50, seed=3) == permutation_test(agreement, good, bad, 50, seed=3)
@@ -206,3 +208,39 @@ def test_clusters_begin_where_a_metric_is_worse_than_one_above():
     assert significance_clusters(values, p_values) == {"a": 1, "b": 1, "c": 2, "d": 2}
     assert list(significance_clusters(values, p_values)) == ["a", "b", "c", "d"]
     assert significance_clusters(values, dict.fromkeys(p_values)) == dict.fromkeys("abcd", 1)
+
+
+def test_the_published_example_of_williams_test():
+    # Steiger (1980): r12 = .5, r13 = .4, r23 = .1, n = 103; r.test of the R package psych gives t = .89, p < .37
+    t, p = williams_test(0.5, 0.4, 0.1, 103)
+    assert t == pytest.approx(0.8913, abs=1e-4)
+    assert 2 * p == pytest.approx(0.3749, abs=1e-3)
+    assert williams_test(0.4, 0.5, 0.1, 103) == pytest.approx((-t, 1 - p))
+
+
+def test_williams_test_on_few_segments_by_hand():
+    # determinant 0.12, variance 0.51136; with two degrees of freedom p = 1/2 - t / (2 sqrt(2 + t^2))
+    t, p = williams_test(0.9, 0.5, 0.6, 5)
+    assert (t, p) == pytest.approx((1.41510, 0.14634), abs=1e-5)
+
+
+def test_williams_test_without_any_variance():
+    assert williams_test(0.5, -0.5, -1.0, 50) == (np.inf, 0.0)
+    assert williams_test(-0.5, 0.5, -1.0, 50) == (-np.inf, 1.0)
+
+
+def test_one_metric_twice_is_no_better():
+    assert williams_test(0.5, 0.5, 1.0, 50) == (0.0, 0.5)
+    with pytest.raises(ValueError, match="at least 4 segments, found 3"):
+        williams_test(0.5, 0.4, 0.1, 3)
+
+
+def test_a_share_with_its_wilson_interval():
+    found = share_with_interval(9, 10)  # Brown, Cai and DasGupta (2001), https://doi.org/10.1214/ss/1009213286
+    assert (found["share"], found["low"], found["high"]) == pytest.approx((0.9, 0.5958, 0.9821), abs=1e-4)
+
+
+def test_permutation_p_values_do_not_depend_on_the_scale_of_scores():
+    scores = np.random.default_rng(5).normal(size=(2, 30)) + [[0.2], [0.0]]
+    [p] = permutation_p_values(scores, permutations=500)[:1, 1]
+    assert 0.01 < p < 0.99 and permutation_p_values(scores * 2.0**-40, permutations=500)[0, 1] == p

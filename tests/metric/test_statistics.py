@@ -1,23 +1,22 @@
-"""Resampling: the paired bootstrap and Williams' test on cases that can be worked out by hand or from known distributions."""
+"""Resampling and paired tests, on cases that can be worked out by hand or from known distributions."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 
 from bleurt_repro.metric.statistics import (
     Difference,
+    _sampled_p_values,
     interval,
-    kendall_tau,
     paired_difference,
     paired_test,
-    permutation_p_values,
+    resampled_indices,
     resampled_means,
-    resampled_places,
-    share_with_interval,
     standardise,
     two_sided_p_values,
-    williams_test,
 )
 
 
@@ -128,17 +127,37 @@ def test_sacrebleus_paired_test_finds_the_same(segments, shift, monkeypatch):
 def test_exchanges_drawn_in_parts_are_those_drawn_at_once(monkeypatch):
     differences = np.random.default_rng(3).normal(0.1, 1, (3, 77))
     at_once = two_sided_p_values(differences, 1000, 7)
-    monkeypatch.setattr("bleurt_repro.metric.statistics.DRAWN_AT_ONCE", 5000)
+    monkeypatch.setattr("bleurt_repro.metric.statistics.BITS_AT_ONCE", 5000)
     assert two_sided_p_values(differences, 1000, 7).tolist() == at_once.tolist()
     assert [two_sided_p_values(row[None], 1000, 7)[0] for row in -differences] == at_once.tolist()
 
 
-def test_the_two_sided_test_by_hand():
+def test_few_differences_are_exchanged_in_all_ways():
     # of four orders of two segments the observed one and its opposite are as far apart
-    assert two_sided_p_values(np.array([[1.0, 2.0]]), 20_000)[0] == pytest.approx(0.5, abs=0.02)
-    assert (
-        two_sided_p_values(np.zeros((1, 5)), 100)[0] == 1
-    )  # equal systems; sacreBLEU's strict comparison gives 1/101
+    assert two_sided_p_values(np.array([[1.0, 2.0]]))[0] == 0.5
+    generator = np.random.default_rng(2)
+    differences = generator.normal(0.3, 1, (3, 11))
+    differences[1, 3:9] = 0
+    for row, p in zip(differences, two_sided_p_values(differences, 10), strict=True):
+        sums = [abs(np.dot(signs, row)) for signs in itertools.product((1, -1), repeat=11)]
+        assert p == np.mean(np.array(sums) >= abs(row.sum()) - 1e-9)
+
+
+def test_a_test_of_many_segments_is_counted_if_few_of_them_differ():
+    generator = np.random.default_rng(2)
+    row = np.zeros(300)
+    row[::30] = generator.normal(0.5, 1, 10)
+    many = generator.normal(0, 1, 300)
+    assert two_sided_p_values(np.array([many, row])).tolist() == [
+        two_sided_p_values(many[None])[0],
+        two_sided_p_values(row[None, ::30])[0],
+    ]
+    [sampled] = _sampled_p_values(row[None], 20_000, 1)
+    assert two_sided_p_values(row[None])[0] == pytest.approx(sampled, abs=0.02)
+
+
+def test_equal_systems_have_a_two_sided_p_of_1():
+    assert two_sided_p_values(np.zeros((1, 5)), 100)[0] == 1  # sacreBLEU's strict comparison gives 1/101
     assert sacrebleus_p_value(np.ones((2, 5)), "ar", 100) == pytest.approx(1 / 101)
 
 
@@ -166,7 +185,7 @@ def test_without_resamples_there_is_no_p():
 
 
 def test_places_are_drawn_alike_with_one_seed():
-    drawn, again, other = (list(resampled_places(9, 4, seed)) for seed in (1, 1, 2))
+    drawn, again, other = (list(resampled_indices(9, 4, seed)) for seed in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(drawn, again, strict=True))
     assert not all((a == b).all() for a, b in zip(drawn, other, strict=True))
     assert all(len(places) == 9 and set(places) <= set(range(9)) for places in drawn)
@@ -174,14 +193,14 @@ def test_places_are_drawn_alike_with_one_seed():
 
 def test_items_of_a_segment_are_drawn_together():
     segments = np.array([7, 3, 7, 3, 3, 9])
-    for places in resampled_places(6, 200, 0, segments):
+    for places in resampled_indices(6, 200, 0, segments):
         counts = np.bincount(places, minlength=6)
         assert counts[0] == counts[2] and counts[1] == counts[3] == counts[4]
         assert counts[0] + counts[1] + counts[5] == 3  # as many segments as there are
 
 
 def test_segments_of_one_item_are_drawn_as_items_are():
-    for rows, segments in zip(resampled_places(8, 5, 3), resampled_places(8, 5, 3, np.arange(8)), strict=True):
+    for rows, segments in zip(resampled_indices(8, 5, 3), resampled_indices(8, 5, 3, np.arange(8)), strict=True):
         assert (rows == segments).all()
 
 
@@ -193,15 +212,15 @@ def test_the_interval_of_repeated_items_is_as_wide_as_that_of_single_ones():
     segments = np.repeat(np.arange(120), 10)
     scores_often, ratings_often = scores[segments], ratings[segments]
 
-    def width(a, b, places):
-        low, high = interval(np.array([kendall_tau(a[chosen], b[chosen]) for chosen in places]))
+    def width(a, b, samples):
+        low, high = interval(np.array([np.corrcoef(a[sample], b[sample])[0, 1] for sample in samples]))
         return high - low
 
-    single = width(scores, ratings, resampled_places(120, 200, 0))
-    assert width(scores_often, ratings_often, resampled_places(1200, 200, 0, segments)) == pytest.approx(
+    single = width(scores, ratings, resampled_indices(120, 200, 0))
+    assert width(scores_often, ratings_often, resampled_indices(1200, 200, 0, segments)) == pytest.approx(
         single, rel=0.25
     )
-    assert width(scores_often, ratings_often, resampled_places(1200, 200, 0)) < single / 2
+    assert width(scores_often, ratings_often, resampled_indices(1200, 200, 0)) < single / 2
 
 
 def test_the_interval_is_a_95_percent_one():
@@ -211,29 +230,10 @@ def test_the_interval_is_a_95_percent_one():
     for seed in range(60):
         a = rng.normal(size=120)
         b = 0.6 * a + 0.8 * rng.normal(size=120)
-        resampled = [np.corrcoef(a[places], b[places])[0, 1] for places in resampled_places(120, 200, seed)]
+        resampled = [np.corrcoef(a[places], b[places])[0, 1] for places in resampled_indices(120, 200, seed)]
         low, high = interval(np.array(resampled))
         held += low < 0.6 < high
     assert 51 <= held <= 60
-
-
-def test_the_published_example_of_williams_test():
-    # Steiger (1980): r12 = .5, r13 = .4, r23 = .1, n = 103; r.test of the R package psych gives t = .89, p < .37
-    t, p = williams_test(0.5, 0.4, 0.1, 103)
-    assert t == pytest.approx(0.8913, abs=1e-4)
-    assert 2 * p == pytest.approx(0.3749, abs=1e-3)
-    assert williams_test(0.4, 0.5, 0.1, 103) == pytest.approx((-t, 1 - p))
-
-
-def test_williams_test_on_few_segments_by_hand():
-    # determinant 0.12, variance 0.51136; with two degrees of freedom p = 1/2 - t / (2 sqrt(2 + t^2))
-    t, p = williams_test(0.9, 0.5, 0.6, 5)
-    assert (t, p) == pytest.approx((1.41510, 0.14634), abs=1e-5)
-
-
-def test_williams_test_without_any_variance():
-    assert williams_test(0.5, -0.5, -1.0, 50) == (np.inf, 0.0)
-    assert williams_test(-0.5, 0.5, -1.0, 50) == (-np.inf, 1.0)
 
 
 def test_two_segments_are_enough_for_an_interval_and_one_is_not():
@@ -244,18 +244,9 @@ def test_two_segments_are_enough_for_an_interval_and_one_is_not():
 def test_p_does_not_depend_on_the_scale_of_scores():
     scores = np.random.default_rng(5).normal(size=(2, 30)) + [[0.2], [0.0]]
     small = scores * 2.0**-40
-    for test in (
-        lambda rows: two_sided_p_values(rows[:1] - rows[1:], trials=500),
-        lambda rows: permutation_p_values(rows, permutations=500)[:1, 1],
-    ):
-        assert 0.01 < test(scores)[0] < 0.99
-        assert test(small) == test(scores)
-
-
-def test_one_metric_twice_is_no_better():
-    assert williams_test(0.5, 0.5, 1.0, 50) == (0.0, 0.5)
-    with pytest.raises(ValueError, match="at least 4 segments, found 3"):
-        williams_test(0.5, 0.4, 0.1, 3)
+    for segments in (12, 30):  # counted, and sampled
+        [p], [p_of_small] = (two_sided_p_values(rows[:1, :segments] - rows[1:, :segments]) for rows in (scores, small))
+        assert 0.01 < p < 0.99 and p == p_of_small
 
 
 def test_standardised_values():
@@ -266,8 +257,3 @@ def test_standardised_values():
     with pytest.raises(ValueError, match="all equal cannot be standardised"):
         standardise(np.array([2.0, 2]))
     assert standardise(np.array([2.0, 2]), constant=1.0) == pytest.approx([0, 0])
-
-
-def test_a_share_with_its_wilson_interval():
-    found = share_with_interval(9, 10)  # Brown, Cai and DasGupta (2001), https://doi.org/10.1214/ss/1009213286
-    assert (found["share"], found["low"], found["high"]) == pytest.approx((0.9, 0.5958, 0.9821), abs=1e-4)
