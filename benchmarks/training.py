@@ -31,10 +31,10 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 UNITS = {
-    "pairs_per_second": "pairs a second, of the median round",
+    "pairs_per_second": "pairs per second, of the median round",
     "padded_over_real": "tokens",
-    "operations_per_second": "operations of real tokens a second",
-    "matrix_rate": "operations a second",
+    "operations_per_second": "operations of real tokens per second",
+    "matrix_rate": "operations per second",
 }
 
 
@@ -73,7 +73,7 @@ def main() -> None:
             name: matrix_rate(config.hidden_size, config.intermediate_size, "cpu", dtype)
             for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16))
         },
-        "ways": {name: summary([one[name] for one in rounds], config) for name in WAYS},
+        "ways": {name: summary([measured[name] for measured in rounds], config) for name in WAYS},
     }
     output = Path(options.output)
     results = write_result(output.with_suffix(".json"), "training speed", UNITS, results, seed=1)
@@ -83,14 +83,16 @@ def main() -> None:
 
 def prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Open the model, and encode the ratings once, as fine-tuning does."""
+    from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
+    from bleurt_repro.metric.loading.open import find_checkpoint
     from bleurt_repro.metric.loading.save import prepare_scorer
+    from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
     from bleurt_repro.training.collator import PairCollator, encode_texts
-    from bleurt_repro.training.finetune import RatingArguments, layout_for, open_model, read_data
 
-    model, tokenizer = open_model(options.model)
-    layout = layout_for(model, tokenizer, options.max_length)
+    model, tokenizer = open_trainable(find_checkpoint(options.model))
+    layout = training_layout(model, tokenizer, options.max_length)
     prepare_scorer(model, tokenizer, layout)
-    texts = read_data(RatingArguments(model=options.model, train_file=options.ratings), layout, 1)[0]["train"]
+    texts = read_training_ratings(options.ratings, None, layout, seed=1).sides["train"]
     return {
         "model": model,
         "data": encode_texts(texts, tokenizer, layout, keep=["score"]),
@@ -106,9 +108,9 @@ def measure(setting: dict[str, Any], way: dict[str, Any], steps: int) -> dict[st
     options = {name: value for name, value in way.items() if name != "attention"}
     clock, seen = Steps(), Seen(setting["collator"])
     with tempfile.TemporaryDirectory() as folder:
-        more = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False, "disable_tqdm": True}
+        fixed = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False, "disable_tqdm": True}
         args = FinetuningArguments(
-            output_dir=folder, max_steps=steps + 2, seed=1, logging_steps=1000, **more, **options
+            output_dir=folder, max_steps=steps + 2, seed=1, logging_steps=1000, **fixed, **options
         )
         trainer = ScorerTrainer(
             model=copy.deepcopy(setting["model"]),
@@ -142,9 +144,9 @@ def summary(rounds: list[dict[str, float]], config: Any) -> dict[str, float]:
     """Sum up a way's rounds: medians, and the operations of real tokens, three passes' worth of the forward's products."""
     token = config.num_hidden_layers * (8 * config.hidden_size**2 + 4 * config.hidden_size * config.intermediate_size)
     return {
-        "pairs_per_second": statistics.median(one["pairs"] / one["seconds"] for one in rounds),
-        "padded_over_real": statistics.median(one["padded"] / one["tokens"] for one in rounds),
-        "operations_per_second": statistics.median(3 * token * one["tokens"] / one["seconds"] for one in rounds),
+        "pairs_per_second": statistics.median(times["pairs"] / times["seconds"] for times in rounds),
+        "padded_over_real": statistics.median(times["padded"] / times["tokens"] for times in rounds),
+        "operations_per_second": statistics.median(3 * token * times["tokens"] / times["seconds"] for times in rounds),
     }
 
 

@@ -1,7 +1,7 @@
 """Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat.
 
 A folder is published with a card that gives its address on the Hub, and without paths of this machine. `draw_card` draws the
-card alone. `train_with_card` trains, draws the card of the result, and publishes it if --push-to-hub is set.
+card alone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bleurt_repro import __version__
-from bleurt_repro.hub_cards.cards import draw_model_card, fill_in, recorded_stages, require_source
+from bleurt_repro.hub_cards.cards import draw_model_card, fill_in
 from bleurt_repro.hub_cards.checks import check_card, check_files, check_model, mask_secrets
 from bleurt_repro.hub_cards.contents import CARD, MAIN, REPLACED, File, Target, gather, read_card
 from bleurt_repro.hub_cards.dataset_card import draw_dataset_card, draw_synthetic_card, is_stub, shorten_paths
 from bleurt_repro.hub_cards.space import draw_space_card, space_files, space_folder
-from bleurt_repro.metric.files.writing import write_text
 from bleurt_repro.training.results import RESULTS
 
 if TYPE_CHECKING:
@@ -345,79 +344,3 @@ def _blobs(api: HfApi, target: Target, revision: str) -> dict[str, str]:
 
     tree = api.list_repo_tree(target.repo_id, recursive=True, revision=revision, repo_type=target.repo_type)
     return {file.path: file.blob_id for file in tree if isinstance(file, RepoFile)}
-
-
-# --- after training ------------------------------------------------------------------------------------------------
-
-
-def train_with_card(
-    train: Callable[..., Any], argument_classes: Sequence[type], options: list[str], echo: Callable[[str], None]
-) -> None:
-    """Train, draw the card of the checkpoint, and publish it if --push-to-hub is set.
-
-    Args:
-        train: `finetune` or `pretrain`; it takes an instance of each argument class and the function that draws the card.
-        argument_classes: dataclasses of settings; the first names the model, the last is the Trainer's.
-        options: words of the command line.
-        echo: function that prints what was published.
-
-    Raises:
-        ValueError: before training, if the run is to be published and the repository or the address of the package is not
-            known, or nobody is logged in.
-    """
-    from bleurt_repro.training.arguments import parse_config
-
-    *settings, args = parse_config(argument_classes, options)
-    target = _hub_target(args)
-    if target:
-        require_source()
-        check_login(target)
-    args.push_to_hub = False  # the Trainer would push at each save, and without a card
-
-    def card(folder: Path) -> None:
-        write_card(folder, settings[0].model, target.repo_id if target else None)
-
-    train(*settings, args, card)
-    folder = Path(args.output_dir)
-    if target and not args.process_index and (folder / RESULTS).is_file():
-        echo(_publish_run(target, folder))
-
-
-def write_card(folder: Path, start: str, repo_id: str | None = None) -> None:
-    """Write the card of a training run from its results and those of the checkpoint that it started from.
-
-    Args:
-        folder: folder of the run.
-        start: checkpoint that it started from: name, folder or Hub id.
-        repo_id: repository where it will be published.
-    """
-    text = draw_model_card(folder, training=[*_earlier_results(start), folder / RESULTS], repo_id=repo_id)
-    write_text(folder / CARD, text)
-
-
-def _earlier_results(start: str) -> list[Path]:
-    """Return the results file of an earlier training in a list, which is empty if there is none."""
-    from bleurt_repro.metric.loading.open import find_checkpoint
-
-    folder = find_checkpoint(start)
-    return [folder / RESULTS] if recorded_stages(folder) else []
-
-
-def _hub_target(args: Any) -> Target | None:
-    """Return where --push-to-hub publishes the run; None if it is not set."""
-    if args.hub_token:
-        raise ValueError("a token must not be a setting of a run: log in with `hf auth login`, or set HF_TOKEN")
-    if not args.push_to_hub:
-        return None
-    if not args.hub_model_id:
-        raise ValueError("--push-to-hub needs --hub-model-id ORG/NAME: where to publish the checkpoint")
-    return Target("model", args.hub_model_id, private=bool(args.hub_private_repo), revision=args.hub_revision)
-
-
-def _publish_run(target: Target, folder: Path) -> str:
-    try:
-        return publish_folder(target, folder)
-    except (ValueError, OSError) as error:
-        raise (ConnectionError if isinstance(error, ConnectionError) else ValueError)(
-            f"{error}; the checkpoint is complete in {folder}: `bleurt-repro publish model {folder} --repo-id {target.repo_id}`"
-        ) from error

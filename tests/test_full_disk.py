@@ -7,12 +7,14 @@ import shutil
 
 import pytest
 
-from bleurt_repro.training.run import last_checkpoint, naming_a_full_disk
+from bleurt_repro.training.run import disk_full_context, last_checkpoint
 from tests.conftest import make_tiny_scorer
 from tests.disks import resize
 from tests.tiny_training import finetune, options
 
-STEPS = {"--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disable_tqdm": "true"}
+STEPS = {
+    "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2", "--disable_tqdm": "true", "--keep_checkpoints": "true",
+}  # fmt: skip
 
 
 def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):
@@ -36,12 +38,12 @@ def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings,
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), RuntimeError("unexpected pos")])
 def test_whatever_the_libraries_raise(tmp_path, monkeypatch, error):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 100, 0))
-    with pytest.raises(OSError, match="is full; nothing was saved yet"), naming_a_full_disk(tmp_path):
+    with pytest.raises(OSError, match="is full; nothing was saved yet"), disk_full_context(tmp_path):
         raise error
 
 
 def test_other_errors_stay_what_they_are(tmp_path):
-    with pytest.raises(RuntimeError, match="^a bug$"), naming_a_full_disk(tmp_path):
+    with pytest.raises(RuntimeError, match="^a bug$"), disk_full_context(tmp_path):
         raise RuntimeError("a bug")
 
 

@@ -10,7 +10,7 @@ import torch
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import LAYOUTS, Layout, readable_positions, separators_of
-from bleurt_repro.training.finetune import layout_for, open_model
+from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
 from tests.conftest import make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_robertas import make_tiny_encoder
 from tests.tiny_training import finetune
@@ -36,8 +36,8 @@ def encoders(tmp_path_factory):
     ],
 )
 def test_token_ids_are_in_the_format_of_the_paper(encoders, family, name, texts):
-    model, tokenizer = open_model(str(encoders[family]))
-    layout = layout_for(model, tokenizer, name=name)
+    model, tokenizer = open_trainable(encoders[family])
+    layout = training_layout(model, tokenizer, name=name)
     encoder = PairEncoder(tokenizer, layout)
     tokens = encoder.tokenize(texts)
     # <s> src </s> </s> hyp </s> </s> ref </s> (RoBLEURT, equations 1 and 2)
@@ -56,7 +56,7 @@ def test_bert_has_one_separator(tmp_path):
 
 @pytest.mark.parametrize("family", ["xlm-roberta", "mpnet"])
 def test_positions_that_begin_after_the_padding(encoders, family):
-    model, _ = open_model(str(encoders[family]))
+    model, _ = open_trainable(encoders[family])
     assert (model.config.max_position_embeddings, readable_positions(model.config)) == (66, 64)
     model(torch.full((1, 64), 5))
     with pytest.raises((IndexError, RuntimeError)):
@@ -65,19 +65,19 @@ def test_positions_that_begin_after_the_padding(encoders, family):
 
 @pytest.mark.parametrize(("asked", "message"), [(65, "more than the 64 tokens"), (64, None)])
 def test_the_longest_input(encoders, asked, message):
-    model, tokenizer = open_model(str(encoders["roberta"]))
+    model, tokenizer = open_trainable(encoders["roberta"])
     if message is None:
-        assert layout_for(model, tokenizer, asked).max_length == asked
+        assert training_layout(model, tokenizer, asked).max_length == asked
     else:
         with pytest.raises(ValueError, match=message):
-            layout_for(model, tokenizer, asked)
+            training_layout(model, tokenizer, asked)
 
 
 def test_a_recorded_layout_must_agree(tiny_source_scorer):
-    model, tokenizer = open_model(str(tiny_source_scorer))
-    assert layout_for(model, tokenizer, name="robleurt-src") == layout_for(model, tokenizer)
+    model, tokenizer = open_trainable(tiny_source_scorer)
+    assert training_layout(model, tokenizer, name="robleurt-src") == training_layout(model, tokenizer)
     with pytest.raises(ValueError, match=r"made to read source, candidate, reference, but layout robleurt-nosrc is"):
-        layout_for(model, tokenizer, name="robleurt-nosrc")
+        training_layout(model, tokenizer, name="robleurt-nosrc")
 
 
 def ratings(path, reference=True):

@@ -1,7 +1,7 @@
 """The losses: squared error and ranking for ratings, the multi-task loss for the signals of synthetic pairs.
 
 Fine-tuning minimises the squared error (BLEURT, section 3), which is the loss of `transformers`' own regression head, or
-with `--loss ranking` what the official release offers beside it. Pre-training minimises the multi-task loss (BLEURT,
+with `--loss ranking` the ranking loss of the official release. Pre-training minimises the multi-task loss (BLEURT,
 section 4.3).
 """
 
@@ -16,7 +16,7 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The official release trains for ranking with predictions cut to this range: the loss itself does not hold them
+# The official release cuts predictions to this range when it trains for ranking; the loss itself does not bound them
 # (https://github.com/google-research/bleurt/blob/master/bleurt/model.py).
 RANKING_RANGE = (0.0, 1.0)
 
@@ -25,20 +25,20 @@ def multi_task_loss(losses: Mapping[str, Tensor], weights: Mapping[str, float]) 
     """Compute the weighted sum of the tasks' losses (BLEURT, section 4.3).
 
     Args:
-        losses: of each task, a tensor of any one shape.
-        weights: gamma of each task's group, by task.
+        losses: loss of each task, all of the same shape.
+        weights: weight gamma by task, that of the task's group.
 
     Returns:
-        the total, of the same shape.
+        the total loss, of the same shape.
     """
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum(dim=0)
 
 
 def regression_losses(predictions: Tensor, targets: Tensor) -> Tensor:
-    """Compute each pair's squared error, averaged over the numbers of a signal.
+    """Compute the squared error of each pair, averaged over the numbers of a signal.
 
     Args:
-        predictions, targets: shape (pairs, size), targets standardised.
+        predictions, targets: shape (pairs, size); targets are standardised.
 
     Returns:
         shape (pairs,).
@@ -47,7 +47,7 @@ def regression_losses(predictions: Tensor, targets: Tensor) -> Tensor:
 
 
 def classification_losses(predictions: Tensor, targets: Tensor) -> Tensor:
-    """Compute each pair's cross-entropy to the probabilities that a teacher gave.
+    """Compute the cross-entropy of each pair with the probabilities of a teacher.
 
     Args:
         predictions: logits, shape (pairs, classes).
@@ -77,5 +77,5 @@ def ranking_loss(predictions: Tensor, ratings: Tensor, clip: tuple[float, float]
     gaps = predictions[:, None] - predictions[None, :]  # (pairs, pairs)
     better = ratings[:, None] > ratings[None, :]
     if not better.any():
-        return predictions.sum() * 0.0
-    return functional.softplus(-gaps[better]).mean()
+        return predictions.sum() * 0.0  # keeps the graph, so that the step can be taken
+    return functional.softplus(-gaps[better]).mean()  # softplus(-x) = -log sigmoid(x)

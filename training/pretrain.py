@@ -1,15 +1,18 @@
 """Pre-train an encoder on synthetic pairs and their signals (BLEURT, sections 4 and B.1).
 
-    bleurt-repro pretrain --model ENCODER --pairs FOLDER --output OUT
-    bleurt-repro pretrain --config pretrain_mini --model ENCODER --pairs FOLDER --output OUT [--resume]
-    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output OUT
-    torchrun --nproc-per-node 8 -m bleurt_repro.training.pretrain --config pretrain_large ...
+    bleurt-repro pretrain --config paper --pairs FOLDER --output-dir OUT
+    bleurt-repro pretrain --config pretrain_mini --model ENCODER --pairs FOLDER --output-dir OUT [--resume]
+    bleurt-repro pretrain --grid grid.yaml --config pretrain_mini --model ENCODER --pairs FOLDER --output-dir OUT
+    torchrun --nproc-per-node 8 -m bleurt_repro.training.pretrain --config pretrain_paper ...
 
-ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER what `bleurt-repro data synthetic` made, or several such
-folders of the same signals. OUT becomes the checkpoint that `bleurt-repro finetune --model OUT` starts from, with
-results.json and curves.png beside it. From Python:
+ENCODER is any `transformers` encoder, by folder or Hub id; FOLDER is what `bleurt-repro data synthetic` made, or several such
+folders with the same signals. OUT becomes the checkpoint that `bleurt-repro finetune --model OUT` starts from, with
+results.json and curves.png beside it. The paper's run of 800,000 steps takes days on a GPU; so the number of steps or epochs
+has no default, and `--config paper` asks for that run.
 
-    pretrain(PairArguments(model="encoder", pairs=["pairs"]), PretrainingArguments(output_dir="out"))
+From Python (`bleurt_repro.pretrain` takes the same arguments, and also draws the card and publishes the checkpoint):
+
+    pretrain(PairArguments(model="encoder", pairs=["pairs"]), PretrainingArguments(output_dir="out", num_train_epochs=3))
 
 A grid searches the weights of the groups of signals, on validation ratings alone (section 4.3). It names the weights to try,
 and the ratings and settings of the fine-tuning that judges them:
@@ -23,8 +26,8 @@ and the ratings and settings of the fine-tuning that judges them:
       train_file: train.jsonl
       validation_file: validation.jsonl
 
-Each combination is pre-trained and fine-tuned in a folder of its own below OUT. After a kill the same command resumes:
-finished combinations are kept, the one that was begun continues. At the end OUT holds grid.json, grid.md and grid.png.
+Each combination is pre-trained and fine-tuned in its own folder below OUT. After a kill the same command resumes: finished
+combinations are kept, and the unfinished one continues. At the end OUT holds grid.json, grid.md and grid.png.
 """
 
 from __future__ import annotations
@@ -45,13 +48,15 @@ from bleurt_repro.metric.layout import Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import load_config, run_as_command
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments, finetune
 from bleurt_repro.training.results import COLOURS, RESULTS, Result
-from bleurt_repro.training.run import RunArguments
+from bleurt_repro.training.run_arguments import RunArguments
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from transformers import EvalPrediction, TrainerCallback
 
-# Settings of the fine-tuning in a grid search that every combination has for itself.
-OWN = ("output_dir", "resume", "model")
+# Settings of the fine-tuning in a grid search that differ between the combinations.
+SET_BY_GRID = ("output_dir", "resume", "model")
+PAPER_STEPS = 800_000  # BLEURT, B.1
 
 Weights = dict[str, float]
 
@@ -60,63 +65,80 @@ Weights = dict[str, float]
 class PairArguments:
     """What is trained, on which pairs."""
 
-    _argument_group_name: ClassVar[str] = "model and pairs"  # in --help
+    _argument_group_name: ClassVar[str] = "model and pairs"  # heading in --help
 
-    model: str = field(metadata={"help": "Encoder: folder or Hub id."})
+    model: str = field(metadata={"help": "Encoder to start from: folder or Hub id."})
     pairs: list[str] = field(metadata={"help": "Synthetic pairs: folders that `bleurt-repro data synthetic` made."})
-    max_length: int = field(default=512, metadata={"help": "Most tokens of a pair, special tokens included."})
-    validation_segments: int = field(
-        default=1000, metadata={"help": "Segments whose pairs are held out to follow the losses."}
+    max_length: int = field(
+        default=512, metadata={"help": "Maximum number of tokens per pair, including special tokens."}
     )
-    gamma_automatic_metrics: float = field(default=1.0, metadata={"help": "Weight of BLEU, ROUGE, BERTscore."})
-    gamma_likelihood: float = field(default=1.0, metadata={"help": "Weight of the four likelihoods."})
-    gamma_classification: float = field(default=1.0, metadata={"help": "Weight of entailment and flag."})
-    leave_out: list[str] = field(default_factory=list, metadata={"help": "Signals not to learn, for ablations."})
+    validation_segments: int = field(
+        default=1000, metadata={"help": "Number of segments whose pairs are held out to follow the losses."}
+    )
+    gamma_automatic_metrics: float = field(
+        default=1.0, metadata={"help": "Weight of the losses of BLEU, ROUGE and BERTScore."}
+    )
+    gamma_likelihood: float = field(default=1.0, metadata={"help": "Weight of the losses of the four likelihoods."})
+    gamma_classification: float = field(
+        default=1.0, metadata={"help": "Weight of the losses of entailment and back-translation flag."}
+    )
+    leave_out: list[str] = field(
+        default_factory=list, metadata={"help": "Signals that are not learnt, for ablations."}
+    )
 
     def gammas(self, groups: set[str]) -> dict[str, float]:
-        """Return the weights of the groups that are there."""
+        """Return the weight of each group of signals."""
         return {group: getattr(self, f"gamma_{group}") for group in sorted(groups)}
 
 
 @dataclass
 class PretrainingArguments(RunArguments):
-    """The Trainer's arguments, with the defaults of BLEURT, section B.1."""
+    """The Trainer's arguments, with the defaults of BLEURT, section B.1, but for the length of the run.
 
+    Raises:
+        ValueError: if neither steps nor epochs are given, or as `RunArguments` does.
+    """
+
+    CONFIG_PREFIX: ClassVar[str] = "pretrain"
     MEASURES: ClassVar[tuple[str, ...]] = ("loss", "loss_.+")
-    PAPER_STEPS: ClassVar[int] = 800_000
 
     max_steps: int | None = field(
-        default=None,
-        metadata={"help": "Steps of training; by default 800,000 (BLEURT, B.1), or as num_train_epochs says."},
+        default=None, metadata={"help": "Number of steps; the paper's 800,000 with --config paper."}
     )
     metric_for_best_model: str | None = "loss"
     greater_is_better: bool | None = False
+
+    def __post_init__(self) -> None:
+        if self.max_steps is None and self.num_train_epochs is None:
+            raise ValueError(
+                f"how long to pre-train? The paper's run has {PAPER_STEPS:,} steps, days on a GPU: ask for it by "
+                "--config paper, or give --num-train-epochs or --max-steps"
+            )
+        super().__post_init__()
 
 
 @dataclass
 class GridArguments:
     """Whether the weights of the groups are searched."""
 
-    _argument_group_name: ClassVar[str] = "grid search"  # in --help
+    _argument_group_name: ClassVar[str] = "grid search"  # heading in --help
 
-    grid: str | None = field(
-        default=None, metadata={"help": "YAML file of weights to search (see training/pretrain.py)."}
-    )
+    grid: str | None = field(default=None, metadata={"help": "YAML file of weights to search, as described above."})
 
 
 def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset]:
-    """Split the pairs by their reference, so that no text trained on is validated on.
+    """Divide pairs by their reference, so that no text is both trained and validated on.
 
     Args:
-        pairs: with "reference"; by its text, since sets made apart number their segments alike.
-        segments: how many segments to hold out.
-        seed: of the choice.
+        pairs: pairs with "reference"; the text identifies a segment, since sets made separately number their segments alike.
+        segments: number of segments to hold out.
+        seed: seed of the choice.
 
     Returns:
-        the pairs to train on and those held out.
+        the pairs to train on, and those held out.
 
     Raises:
-        ValueError: if nothing would be left to train on.
+        ValueError: if no pair would be left to train on.
     """
     import numpy as np
 
@@ -124,19 +146,26 @@ def hold_out(pairs: Dataset, segments: int, seed: int) -> tuple[Dataset, Dataset
     segment = np.asarray([numbers.setdefault(reference, len(numbers)) for reference in pairs["reference"]])
     if not 0 < segments < len(numbers):
         raise ValueError(f"validation_segments must be from 1 to {len(numbers) - 1} here, found {segments}")
-    held = np.isin(segment, np.random.default_rng(seed).choice(len(numbers), segments, replace=False))
-    return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
+    held_out = np.isin(segment, np.random.default_rng(seed).choice(len(numbers), segments, replace=False))
+    return pairs.select(np.flatnonzero(~held_out)), pairs.select(np.flatnonzero(held_out))
 
 
 def pretrain(
-    data: PairArguments, arguments: PretrainingArguments, card: Callable[[Path], None] | None = None
+    data: PairArguments,
+    arguments: PretrainingArguments,
+    card: Callable[[Path], None] | None = None,
+    *,
+    callbacks: Sequence[TrainerCallback] = (),
+    compute_metrics: Callable[[EvalPrediction], dict[str, float]] | None = None,
 ) -> Result:
     """Pre-train an encoder, and write what fine-tuning starts from to `arguments.output_dir`.
 
     Args:
         data: what is trained, on which pairs.
-        arguments: how, and where the checkpoint goes.
-        card: draws the card into the folder of the checkpoint; there is none by default.
+        arguments: settings of the training, and folder of the result.
+        card: function that draws the card into the folder of the checkpoint; by default there is no card.
+        callbacks: callbacks for the Trainer.
+        compute_metrics: function that computes further validation measures; see `PretrainingTrainer`.
 
     Returns:
         what results.json holds, in every process.
@@ -146,69 +175,68 @@ def pretrain(
         ValueError: if settings and data do not fit together, or the folder holds another run.
         OSError: if the disk is full.
     """
-    from bleurt_repro.datasets_builders.synthetic.builder import join_sets
-    from bleurt_repro.metric.loading.open import find_checkpoint
-    from bleurt_repro.training.run import run_folder
-
-    record, model = join_sets(data.pairs), find_checkpoint(data.model)
-    with run_folder(arguments, data, model, {"pairs": _digest(record)}):
-        return _pretrain(model, record, data, arguments, card)
-
-
-def _pretrain(
-    folder: Path,
-    record: dict[str, Any],
-    data: PairArguments,
-    arguments: PretrainingArguments,
-    card: Callable[[Path], None] | None,
-) -> Result:
     import datasets
     from transformers import AutoModel, AutoTokenizer, set_seed
 
+    from bleurt_repro.datasets_builders.synthetic.builder import join_sets
     from bleurt_repro.training.collator import PairCollator, encode_texts
     from bleurt_repro.training.pretraining_model import TARGET, PretrainingModel, export_scorer, read_tasks
-    from bleurt_repro.training.run import finish, train, whole_state
+    from bleurt_repro.training.run import finish, gather_state, run_folder, train
     from bleurt_repro.training.trainer import PretrainingTrainer
 
-    set_seed(arguments.seed)
-    tasks = read_tasks(record["signals"], data.leave_out)
-    _check_measure(arguments, [f"loss_{task.name}" for task in tasks])
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    encoder = AutoModel.from_pretrained(folder, dtype="float32", trust_remote_code=False, use_safetensors=True)
-    model = PretrainingModel(encoder, tasks, data.gammas({task.group for task in tasks}))
-    longest = min(data.max_length, readable_positions(encoder.config) or data.max_length)
-    layout = Layout(max_length=longest, separators=separators_of(tokenizer))
+    info = join_sets(data.pairs)
+    with run_folder(arguments, data, data={"pairs": _digest(info)}) as start:
+        if start.finished:
+            return start.finished
 
-    # By the files and not by the folder: `datasets` takes two folders of one name for the same data.
-    files = [part["file"] for part in record["parts"]]
-    names = [task.name for task in tasks]
-    with arguments.main_process_first(desc="tokenise"):  # the others read what it has written
-        pairs = datasets.load_dataset("parquet", data_files=files, split="train")
-        train_pairs, held_pairs = (
-            encode_texts(part, tokenizer, layout, keep=names, num_proc=arguments.num_proc)
-            for part in hold_out(pairs, data.validation_segments, arguments.seed)
+        # The encoder with a head for each signal.
+        set_seed(arguments.seed)
+        tasks = read_tasks(info["signals"], data.leave_out)
+        _check_measure(arguments, [f"loss_{task.name}" for task in tasks])
+        tokenizer = AutoTokenizer.from_pretrained(start.model, trust_remote_code=False)
+        encoder = AutoModel.from_pretrained(
+            start.model, dtype="float32", trust_remote_code=False, use_safetensors=True
         )
+        model = PretrainingModel(encoder, tasks, data.gammas({task.group for task in tasks}))
+        longest = min(data.max_length, readable_positions(encoder.config) or data.max_length)
+        layout = Layout(max_length=longest, separators=separators_of(tokenizer))
 
-    trainer = PretrainingTrainer(
-        model=model,
-        args=arguments,
-        data_collator=PairCollator(tokenizer, {name: TARGET + name for name in names}),
-        train_dataset=train_pairs,
-        eval_dataset=held_pairs,
-        processing_class=tokenizer,
-    )
-    seconds = train(trainer, arguments)
-    state = whole_state(trainer)
+        # The pairs, as tokens. They are named by files and not by folder: `datasets` takes two folders of the same name for
+        # the same data. The other processes read what the first one has written.
+        files = [file["file"] for file in info["parts"]]
+        names = [task.name for task in tasks]
+        with arguments.main_process_first(desc="tokenise"):
+            pairs = datasets.load_dataset("parquet", data_files=files, split="train")
+            train_pairs, held_out_pairs = (
+                encode_texts(side, tokenizer, layout, keep=names, num_proc=arguments.num_proc)
+                for side in hold_out(pairs, data.validation_segments, arguments.seed)
+            )
 
-    def save(folder: Path) -> None:
-        export_scorer(encoder.config, state, tokenizer, layout, folder, arguments.seed)
+        # Training.
+        trainer = PretrainingTrainer(
+            model=model,
+            args=arguments,
+            data_collator=PairCollator(tokenizer, {name: TARGET + name for name in names}),
+            train_dataset=train_pairs,
+            eval_dataset=held_out_pairs,
+            processing_class=tokenizer,
+            callbacks=list(callbacks),
+            compute_metrics=compute_metrics,
+        )
+        seconds = train(trainer, arguments)
+        state = gather_state(trainer)
 
-    return finish(trainer, "pretrain", data, _provenance(data, record, train_pairs, held_pairs), seconds, save, card)
+        # The result: the encoder under a new head.
+        def save(folder: Path) -> None:
+            export_scorer(encoder.config, state, tokenizer, layout, folder, arguments.seed)
+
+        record = _data_record(data, info, train_pairs, held_out_pairs)
+        return finish(trainer, "pretrain", data, record, seconds, save, card)
 
 
-def _digest(record: dict[str, Any]) -> str:
-    """Return one hash of the pairs, from those of their parts."""
-    return hashlib.sha256("".join(part["sha256"] for part in record["parts"]).encode()).hexdigest()
+def _digest(info: dict[str, Any]) -> str:
+    """Return one hash of the pairs, made from the hashes of their files."""
+    return hashlib.sha256("".join(file["sha256"] for file in info["parts"]).encode()).hexdigest()
 
 
 def _check_measure(arguments: PretrainingArguments, losses: list[str]) -> None:
@@ -217,16 +245,18 @@ def _check_measure(arguments: PretrainingArguments, losses: list[str]) -> None:
         raise ValueError(f"metric_for_best_model must be one of loss, {', '.join(losses)}, found {measure!r}")
 
 
-def _provenance(data: PairArguments, record: dict[str, Any], train: Dataset, held: Dataset) -> dict[str, Any]:
+def _data_record(
+    data: PairArguments, info: dict[str, Any], train_pairs: Dataset, held_out_pairs: Dataset
+) -> dict[str, Any]:
     return {
         "pairs": {
             "folder": ", ".join(Path(folder).name for folder in data.pairs),
-            "parts": [part["sha256"] for part in record["parts"]],
+            "parts": [file["sha256"] for file in info["parts"]],
         },
-        "signals": [item["name"] for item in record["signals"] if item["name"] not in data.leave_out],
-        "train_pairs": len(train),
-        "validation_pairs": len(held),
-        "truncated": sum(train["truncated"]),
+        "signals": [signal["name"] for signal in info["signals"] if signal["name"] not in data.leave_out],
+        "train_pairs": len(train_pairs),
+        "validation_pairs": len(held_out_pairs),
+        "truncated": sum(train_pairs["truncated"]),
     }
 
 
@@ -238,8 +268,8 @@ class GammaGrid:
     """Which weights to try, and how to judge them.
 
     Attributes:
-        combinations: to try, each with a weight by group.
-        finetune: settings of the fine-tuning that judges them, by name.
+        combinations: weights by group, one mapping per combination.
+        finetune: settings of the fine-tuning that judges the combinations, by name.
     """
 
     combinations: list[Weights]
@@ -250,24 +280,24 @@ def read_grid(path: str | Path) -> GammaGrid:
     """Read a grid.
 
     Args:
-        path: YAML file as in the module's docstring.
+        path: YAML file, as described at the top of this module.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not as it must be.
+        ValueError: if it has another form.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"--grid: there is no file {path}; it must be YAML with the keys gammas and finetune")
     _, grid = read_plain_yaml(Path(path))
     if not isinstance(grid, dict) or set(grid) != {"gammas", "finetune"}:
-        found = ", ".join(map(str, grid)) if isinstance(grid, dict) else type(grid).__name__
-        raise ValueError(f"{path} must have the keys gammas and finetune, found {found}")
+        keys = ", ".join(map(str, grid)) if isinstance(grid, dict) else type(grid).__name__
+        raise ValueError(f"{path} must have the keys gammas and finetune, found {keys}")
     gammas, settings = grid["gammas"], grid["finetune"]
     _check_gammas(path, gammas)
     if not isinstance(settings, dict) or "train_file" not in settings:
-        raise ValueError(f"{path}: finetune must be settings of bleurt-repro finetune, train_file among them")
-    if own := [name for name in OWN if name in settings]:
-        raise ValueError(f"{path}: finetune must not set {own[0]}: the grid does")
+        raise ValueError(f"{path}: finetune must be settings of bleurt-repro finetune, including train_file")
+    if surplus := [name for name in SET_BY_GRID if name in settings]:
+        raise ValueError(f"{path}: finetune must not set {surplus[0]}: the grid does")
     combinations = [
         dict(zip(gammas, map(float, values), strict=True)) for values in itertools.product(*gammas.values())
     ]
@@ -279,8 +309,8 @@ def _check_gammas(path: str | Path, gammas: Any) -> None:
         raise ValueError(f"{path}: gammas must name groups, each with a list of weights to try, found {gammas!r}")
     for group, values in gammas.items():
         if not hasattr(PairArguments, f"gamma_{group}"):
-            known = ", ".join(name.removeprefix("gamma_") for name in vars(PairArguments) if name.startswith("gamma_"))
-            raise ValueError(f"{path}: there is no group {group}; the groups are {known}")
+            groups = [name.removeprefix("gamma_") for name in vars(PairArguments) if name.startswith("gamma_")]
+            raise ValueError(f"{path}: there is no group {group}; the groups are {', '.join(groups)}")
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ValueError(f"{path}: weights of {group} must be numbers of at least 0, found {value!r}")
@@ -291,10 +321,15 @@ def pretrain_or_search(
     grid: GridArguments,
     arguments: PretrainingArguments,
     card: Callable[[Path], None] | None = None,
+    **options: Any,
 ) -> Result:
-    """Run `bleurt-repro pretrain`: one pre-training, or with a grid a search, which has no card."""
+    """Run `bleurt-repro pretrain`: one pre-training, or with a grid a search, which has no card.
+
+    Args:
+        options: further arguments of `pretrain`.
+    """
     if grid.grid is None:
-        return pretrain(pairs, arguments, card)
+        return pretrain(pairs, arguments, card, **options)
     return search_gamma(read_grid(grid.grid), pairs, arguments)
 
 
@@ -303,8 +338,8 @@ def search_gamma(grid: GammaGrid, pairs: PairArguments, arguments: PretrainingAr
 
     Args:
         grid: what to try, and how to judge it.
-        pairs: what is pre-trained, on which pairs; the grid's weights take the place of those here.
-        arguments: of every pre-training; `output_dir` is the folder of the search.
+        pairs: what is pre-trained, on which pairs; the weights of the grid replace those here.
+        arguments: settings of every pre-training; `output_dir` is the folder of the search.
 
     Returns:
         what grid.json holds: "cells", each combination with its validation measure, best first.
@@ -312,9 +347,11 @@ def search_gamma(grid: GammaGrid, pairs: PairArguments, arguments: PretrainingAr
     Raises:
         ValueError: if a weight is set that the grid searches.
     """
-    _check_weights(grid, pairs)
+    for group in grid.combinations[0]:
+        if getattr(pairs, f"gamma_{group}") != getattr(PairArguments, f"gamma_{group}"):
+            raise ValueError(f"leave out gamma_{group}: the grid searches it")
     cells = [
-        _judge(grid, gammas, pairs, arguments, f"{number} of {len(grid.combinations)}")
+        _try_weights(grid, gammas, pairs, arguments, f"{number} of {len(grid.combinations)}")
         for number, gammas in enumerate(grid.combinations, start=1)
     ]
     cells.sort(key=lambda cell: -cell["validation"])
@@ -324,16 +361,10 @@ def search_gamma(grid: GammaGrid, pairs: PairArguments, arguments: PretrainingAr
     return result
 
 
-def _check_weights(grid: GammaGrid, pairs: PairArguments) -> None:
-    for group in grid.combinations[0]:
-        if getattr(pairs, f"gamma_{group}") != getattr(PairArguments, f"gamma_{group}"):
-            raise ValueError(f"leave out gamma_{group}: the grid searches it")
-
-
-def _judge(
+def _try_weights(
     grid: GammaGrid, gammas: Weights, pairs: PairArguments, arguments: PretrainingArguments, number: str
 ) -> dict[str, Any]:
-    """Pre-train with some weights and fine-tune what comes of it, each unless that is done."""
+    """Pre-train with some weights and fine-tune the result, each unless it is finished already."""
     from tqdm import tqdm
 
     folder = Path(str(arguments.output_dir)) / _name(gammas)
@@ -343,13 +374,13 @@ def _judge(
     else:
         tqdm.write(f"grid: {number}, {_name(gammas)}")
         if not (pretrained / RESULTS).is_file():
-            own = copy.copy(arguments)  # `replace` would take the batch of a process for that of all
-            own.output_dir, own.resume = str(pretrained), True
+            run_arguments = copy.copy(arguments)
+            run_arguments.output_dir, run_arguments.resume = str(pretrained), True
             weights: dict[str, Any] = {f"gamma_{group}": value for group, value in gammas.items()}
-            pretrain(replace(pairs, **weights), own)
+            pretrain(replace(pairs, **weights), run_arguments)
         settings = {**grid.finetune, "model": str(pretrained), "output_dir": str(tuned), "resume": True}
-        ratings, own = load_config((RatingArguments, FinetuningArguments), settings.pop("config", None), settings)
-        best = finetune(ratings, own)["best"]
+        config = settings.pop("config", None)
+        best = finetune(*load_config((RatingArguments, FinetuningArguments), config, settings))["best"]
     return {"gammas": gammas, "folder": folder.name, "validation": best["value"], "step": best["step"]}
 
 
@@ -383,11 +414,9 @@ def draw_plot(cells: Sequence[dict[str, Any]], path: Path) -> None:
 
     figure = Figure(figsize=(7, 1.2 + 0.3 * len(cells)), layout="constrained")
     axes = figure.add_subplot()
-    places = range(len(cells), 0, -1)
-    axes.plot([100 * cell["validation"] for cell in cells], places, "o", color=COLOURS[0])
-    axes.set_yticks(
-        places, [", ".join(f"{group} {value:g}" for group, value in cell["gammas"].items()) for cell in cells]
-    )
+    y = range(len(cells), 0, -1)
+    axes.plot([100 * cell["validation"] for cell in cells], y, "o", color=COLOURS[0])
+    axes.set_yticks(y, [", ".join(f"{group} {value:g}" for group, value in cell["gammas"].items()) for cell in cells])
     axes.set_xlabel("Kendall tau x 100 on validation ratings, after fine-tuning")
     axes.set_ylabel("weights gamma")
     axes.grid(axis="x", alpha=0.3)

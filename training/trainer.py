@@ -1,15 +1,16 @@
-"""The Trainer with what our models need: a stop when the loss is no number, layer-wise rates, frozen layers, dropout, the faster
-attention, each task's loss by name.
+"""The Trainers. They add what our models need to that of `transformers`: a stop when the loss is not finite, layer-wise learning
+rates, frozen layers, dropout, the faster attention, and the loss of each task by its name.
 
-Validation losses are means over pairs, whatever the number of processes. The Trainer's own are means over batches, and
-where pairs are repeated so that all processes get full batches, the repeated ones count twice. So each pair's loss (or
-prediction) is gathered, without the repeated ones, and averaged at the end.
+Validation losses are means over pairs, whatever the number of processes. The Trainer's own are means over batches, and where
+pairs are repeated so that all processes get full batches, the repeated ones count twice. So the loss (or prediction) of each
+pair is gathered, without the repeated ones, and averaged at the end.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -20,46 +21,55 @@ from bleurt_repro.training.losses import multi_task_loss
 
 LAYER = re.compile(r"\.(?:layer|layers|h)\.(\d+)\.")
 # Parameters below the layers: embeddings, and MPNet's bias of positions, which all of its layers share.
-BELOW = re.compile(r"embedding|relative_attention_bias")
+BELOW_LAYERS = re.compile(r"embedding|relative_attention_bias")
 
 
 class ScorerTrainer(Trainer):
-    """Trains a scorer.
+    """Trains a scorer: a sequence classifier with one label whose loss is a mean over pairs.
+
+    It takes the arguments of `transformers.Trainer`. `args` may be `FinetuningArguments`, whose `frozen_layers`, `frozen_head`,
+    `dropout` and `layer_decay` it follows, or plain `TrainingArguments`.
 
     Raises:
-        ValueError: at once, if more layers are to be frozen than there are; in training, once the loss is no finite number;
-            what was saved before stays.
+        ValueError: if more layers are to be frozen than there are; and in training, when the loss is not finite: earlier
+            checkpoints stay.
+
+    Example:
+        >>> trainer = ScorerTrainer(
+        ...     model=model, args=args, train_dataset=data, data_collator=PairCollator(tokenizer, {"score": "labels"})
+        ... )  # doctest: +SKIP
+        >>> trainer.train()  # doctest: +SKIP
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Our losses are means over pairs: unlike language models', they are yet to be divided among accumulated batches.
+        # Our losses are means over pairs: unlike those of language models, they are not yet divided among accumulated batches.
         self.model_accepts_loss_kwargs = False
         self.loss_is_scaled_for_ga = False
-        # What FSDP shards one by one, of whatever encoder. Models of `transformers` name their embeddings too, which
-        # accelerate shards by itself, and cannot shard twice; a pre-training model would be sharded as a whole.
-        trained: Any = self.model
-        trained._no_split_modules = layer_classes(trained)
+        # FSDP shards each layer of any encoder. Models of `transformers` name their embeddings too, which accelerate shards by
+        # itself and cannot shard twice; a pre-training model would be sharded as a whole.
+        model: Any = self.model
+        model._no_split_modules = layer_classes(model)
         if self.args.device.type == "cpu":
-            choose_attention(trained, "eager")  # the backward pass of torch's own takes longer there
-        freeze_layers(trained, getattr(self.args, "frozen_layers", 0))
+            choose_attention(model, "eager")  # the backward pass of torch's own attention takes longer there
+        freeze_layers(model, getattr(self.args, "frozen_layers", 0))
         if getattr(self.args, "frozen_head", False):
-            freeze_head(trained)
+            freeze_head(model)
         dropout = getattr(self.args, "dropout", None)
         if dropout is not None:
-            for module in trained.modules():
+            for module in model.modules():
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
 
     def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the order of the pairs; where their lengths decide it, these are read at once, not one by one in each pass."""
+        """Return the order of the pairs; lengths that decide it are read at once, not one by one in each epoch."""
         sampler = super()._get_train_sampler(*args, **kwargs)
         if (lengths := getattr(sampler, "lengths", None)) is not None:
-            cast("Any", sampler).lengths = lengths[:]  # a list, of a column of `datasets` too
+            cast("Any", sampler).lengths = lengths[:]  # a list, also of a column of `datasets`
         return sampler
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Do one step, and stop if the loss is no finite number."""
+        """Do one step, and stop if the loss is not finite."""
         loss = super().training_step(*args, **kwargs)
         if not torch.isfinite(loss):
             raise ValueError(
@@ -73,9 +83,9 @@ class ScorerTrainer(Trainer):
         return ([], None) if self._is_over() else super().get_batch_samples(*args, **kwargs)
 
     def _is_over(self) -> bool:
-        patient = (call for call in self.callback_handler.callbacks if isinstance(call, EarlyStoppingCallback))
+        stoppings = (call for call in self.callback_handler.callbacks if isinstance(call, EarlyStoppingCallback))
         return self.state.global_step >= self.state.max_steps or any(
-            call.early_stopping_patience_counter >= call.early_stopping_patience for call in patient
+            call.early_stopping_patience_counter >= call.early_stopping_patience for call in stoppings
         )
 
     def prediction_step(self, *args: Any, **kwargs: Any) -> tuple[None, Any, Any]:
@@ -88,15 +98,14 @@ class ScorerTrainer(Trainer):
         decay = getattr(self.args, "layer_decay", 1.0)
         if decay != 1.0 and self.optimizer is None:
             trained: Any = self.model
-            kind, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
-            self.optimizer = kind(
-                layer_groups(trained, self.args.learning_rate, decay, self.args.weight_decay), **options
-            )
+            optimizer_class, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
+            groups = layer_groups(trained, self.args.learning_rate, decay, self.args.weight_decay)
+            self.optimizer = optimizer_class(groups, **options)
         return super().create_optimizer()
 
 
 def choose_attention(model: nn.Module, name: str) -> None:
-    """Let the encoder of a model compute attention by the implementation of that name in `transformers`."""
+    """Let the encoder of a model compute attention by one of the implementations in `transformers`, such as "eager"."""
     encoder = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)
     if encoder is not None:
         encoder.set_attn_implementation(name)
@@ -104,65 +113,63 @@ def choose_attention(model: nn.Module, name: str) -> None:
 
 def layer_classes(model: nn.Module) -> list[str]:
     """Return the class names of a model's transformer layers, such as "BertLayer"."""
-    modules = model.named_modules()
-    return sorted(
-        {
-            type(module).__name__
-            for name, module in modules
-            if (found := LAYER.search(f"{name}.")) and found.end() > len(name)
-        }
-    )
+    classes = set()
+    for name, module in model.named_modules():
+        match = LAYER.search(f"{name}.")
+        if match and match.end() > len(name):  # the layer itself, not a module inside it
+            classes.add(type(module).__name__)
+    return sorted(classes)
 
 
 def freeze_layers(model: nn.Module, number: int) -> None:
-    """Keep the weights of the lowest layers, and of the embeddings, from training; 0 freezes nothing.
+    """Exclude the lowest layers and the embeddings from training; 0 freezes nothing.
 
     Args:
-        model: whose parameters are named "...layer.N..." within the encoder.
-        number: of layers.
+        model: model whose parameters are called "...layer.N..." in the encoder.
+        number: number of layers.
 
     Raises:
-        ValueError: if it has not so many.
+        ValueError: if the model has fewer layers.
     """
-    layers = {name: int(found[1]) for name, _ in model.named_parameters() if (found := LAYER.search(name))}
+    layers = {name: int(match[1]) for name, _ in model.named_parameters() if (match := LAYER.search(name))}
     depth = 1 + max(layers.values(), default=-1)
     if not 0 <= number <= depth:
         raise ValueError(f"frozen_layers must be from 0 to the model's {depth} layers, found {number}")
     for name, parameter in model.named_parameters() if number else ():
-        if layers.get(name, depth) < number or (name not in layers and BELOW.search(name)):
+        if layers.get(name, depth) < number or (name not in layers and BELOW_LAYERS.search(name)):
             parameter.requires_grad_(False)
 
 
 def freeze_head(model: nn.Module) -> None:
-    """Keep what stands above the encoder from training, so that two models differ within the encoder alone."""
+    """Exclude all parameters above the encoder from training, so that two models differ in the encoder only."""
     encoder = next(module for module in model.modules() if isinstance(module, PreTrainedModel)).base_model
-    inside = {id(parameter) for parameter in encoder.parameters()}
+    in_encoder = {id(parameter) for parameter in encoder.parameters()}
     for parameter in model.parameters():
-        if id(parameter) not in inside:
+        if id(parameter) not in in_encoder:
             parameter.requires_grad_(False)
 
 
 def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:
-    """Group the parameters by layer, each with its learning rate: the head's is full, each layer below takes `decay` of it.
+    """Group the parameters by layer: the head has the full learning rate, each layer below `decay` times that above it.
 
     Args:
-        model: whose parameters are named "...layer.N..." within the encoder.
-        rate: of the head.
-        decay: factor from a layer to the one below it.
-        weight_decay: of all.
+        model: model whose parameters are called "...layer.N..." in the encoder.
+        rate: learning rate of the head.
+        decay: learning rate of a layer divided by that of the layer above it.
+        weight_decay: weight decay of all groups.
 
     Returns:
-        parameter groups for an optimizer, the embeddings' last.
+        parameter groups for an optimizer, from the head down to the embeddings.
     """
     depth = 1 + max(
-        (int(found[1]) for name, _ in model.named_parameters() if (found := LAYER.search(name))), default=-1
+        (int(match[1]) for name, _ in model.named_parameters() if (match := LAYER.search(name))), default=-1
     )
     groups: dict[int, list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            found = LAYER.search(name)
+            match = LAYER.search(name)
             # steps below the head: 0 for the head and the pooler, `depth + 1` for the embeddings
-            below = depth - int(found[1]) if found else (depth + 1 if "embedding" in name else 0)
+            below = depth - int(match[1]) if match else (depth + 1 if "embedding" in name else 0)
             groups[below].append(parameter)
     return [
         {"params": groups[below], "lr": rate * decay**below, "weight_decay": weight_decay} for below in sorted(groups)
@@ -170,13 +177,23 @@ def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: floa
 
 
 class PretrainingTrainer(ScorerTrainer):
-    """Trains a `PretrainingModel`, and logs the loss of each task by its name."""
+    """Trains a `PretrainingModel`, and logs the loss of each task by its name.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    It takes the arguments of `transformers.Trainer`. Validation measures are the losses; `compute_metrics` may add others: it
+    gets the losses of each pair as predictions, of shape (pairs, tasks).
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        compute_metrics: Callable[[EvalPrediction], dict[str, float]] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs, compute_metrics=self._mean_losses)
+        self._more_metrics = compute_metrics
         self._task_losses: dict[str, list[Tensor]] = defaultdict(list)
-        trained: Any = self.model
-        self._weights = {task.name: trained.gammas[task.group] for task in trained.tasks}
+        model: Any = self.model
+        self._weights = {task.name: model.gammas[task.group] for task in model.tasks}
 
     def compute_loss(
         self,
@@ -194,7 +211,7 @@ class PretrainingTrainer(ScorerTrainer):
     def prediction_step(
         self, model: nn.Module, inputs: dict[str, Any], *_: Any, **__: Any
     ) -> tuple[None, Tensor, Tensor]:
-        """Compute each held-out pair's loss of each task, (pairs, tasks), in the place of predictions."""
+        """Compute the loss of each held-out pair and task, shape (pairs, tasks), in place of predictions."""
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
             outputs = model(**inputs)
@@ -203,8 +220,9 @@ class PretrainingTrainer(ScorerTrainer):
 
     def _mean_losses(self, prediction: EvalPrediction) -> dict[str, float]:
         means = dict(zip(self._weights, torch.as_tensor(prediction.predictions).mean(dim=0), strict=True))
-        named = {f"loss_{name}": mean.item() for name, mean in means.items()}
-        return {"loss": multi_task_loss(means, self._weights).item(), **named}
+        losses = {f"loss_{name}": mean.item() for name, mean in means.items()}
+        further = self._more_metrics(prediction) if self._more_metrics else {}
+        return {"loss": multi_task_loss(means, self._weights).item(), **losses, **further}
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Log, with the mean loss of each task since the last time."""

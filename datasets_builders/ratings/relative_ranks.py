@@ -1,4 +1,4 @@
-"""Relative ranks made of direct assessments (daRR), the test of WMT 2018 and 2019 (BLEURT, section B.2)."""
+"""Relative ranks from direct assessments (daRR), the test of WMT 2018 and 2019 (BLEURT, section B.2)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from itertools import combinations
 from pathlib import Path
 
 import datasets
+import numpy as np
+from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders.ratings.rating_files import Rating
-from bleurt_repro.datasets_builders.ratings.wmt import TARGET_YEARS, Row, WmtBuilder, WmtConfig
+from bleurt_repro.datasets_builders.ratings.wmt import CITATION, LICENSE, TARGET_YEARS, Row, WmtBuilder, WmtConfig
 from bleurt_repro.datasets_builders.ratings.wmt_archives import RR_SEGLEVEL
-from bleurt_repro.datasets_builders.ratings.wmt_sources import is_relative_ranks, matches, read_wmt
+from bleurt_repro.datasets_builders.ratings.wmt_sources import is_relative_ranks, matches
 from bleurt_repro.metric.files.records import file_form, read_lines, read_records
+from bleurt_repro.metric.layout import Layout
 
 # Points of 100 of the raw score, as in the WMT Metrics task: https://aclanthology.org/W18-6450.
 MIN_DIFFERENCE = 25.0
+RankIndices = tuple[NDArray[np.intp], NDArray[np.intp]]  # better and worse ratings
 RELATIVE_RANK_FEATURES = datasets.Features(
     {
         "year": datasets.Value("int32"),
@@ -37,36 +41,47 @@ RELATIVE_RANK_FEATURES = datasets.Features(
 
 @dataclass
 class WmtRelativeRanksConfig(WmtConfig):
-    """Which pairs: those of a difference, or those given in files of pairs."""
+    """Which pairs: those with a minimal difference, or those of files of pairs."""
 
     min_difference: float = MIN_DIFFERENCE
     given: bool = False
 
 
 class WmtRelativeRanks(WmtBuilder):
-    """Pairs of translations of a segment, one clearly better than the other; one split, test.
+    """Pairs of translations of a segment, one clearly better than the other; the only split is test.
 
-    By default they are made from the raw scores; with `given=True` they are read from the official RR-seglevel.csv, or
-    from files with the columns year, lp, segment_id, better and worse (systems), and joined with the ratings.
-    See `WmtBuilder` for the sources.
+    By default they are made from the raw scores. With `given=True` they are read from the official RR-seglevel.csv, or
+    from files with the columns year, lp, segment_id, better and worse (systems), in data_dir, and joined with the
+    ratings. See `WmtBuilder` for the sources.
 
     Example:
-        >>> WmtRelativeRanks("2018", data_dir="wmt", min_difference=30.0).splits()["test"]  # doctest: +SKIP
+        >>> WmtRelativeRanks("2018", min_difference=30.0).splits()["test"]  # doctest: +SKIP
     """
 
     DATASET_NAME = "wmt_relative_ranks"
-    VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = WmtRelativeRanksConfig
     BUILDER_CONFIGS = [WmtRelativeRanksConfig(name=name) for name in TARGET_YEARS]
 
     def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(features=RELATIVE_RANK_FEATURES, homepage="https://aclanthology.org/W18-6450")
+        return datasets.DatasetInfo(
+            description="Pairs of translations of a segment, one rated clearly better than the other (daRR), from WMT.",
+            features=RELATIVE_RANK_FEATURES,
+            homepage="https://aclanthology.org/W18-6450",
+            license=LICENSE,
+            citation=CITATION,
+        )
+
+    def years(self) -> list[int]:
+        """Return the year of the pairs."""
+        return [int(self.config.name)]
 
     def splits(self) -> dict[str, list[Row]]:
-        """Make the pairs, without writing anything."""
+        """Return the pairs, without writing anything but downloads."""
         config = self.config
-        ratings = [rating for rating in read_wmt(**config.source()) if str(rating["year"]) == config.name]
+        ratings = [rating for rating in self.ratings() if str(rating["year"]) == config.name]
         if config.given:
+            if config.data_dir is None:
+                raise ValueError("given relative ranks are read from data_dir: name a folder with RR-seglevel.csv")
             pairs = [pair for pair in read_pairs(config.data_dir) if str(pair["year"]) == config.name]
             pairs = [pair for pair in pairs if matches(pair["lp"], config.language_pairs)]
             return {"test": list(join_pairs(pairs, ratings))}
@@ -74,11 +89,11 @@ class WmtRelativeRanks(WmtBuilder):
 
 
 def relative_ranks(ratings: Iterable[Rating], min_difference: float = MIN_DIFFERENCE) -> Iterator[Row]:
-    """Make all pairs of ratings of one segment whose raw scores lie far enough apart.
+    """Yield all pairs of ratings of one segment whose raw scores differ enough.
 
     Args:
-        ratings: those without a raw score take no part.
-        min_difference: the least difference, in points of 100; equal scores never make a pair.
+        ratings: ratings; those without a raw score make no pairs.
+        min_difference: smallest difference, in points of 100; equal scores never make a pair.
 
     Raises:
         ValueError: if no rating has a raw score.
@@ -89,14 +104,45 @@ def relative_ranks(ratings: Iterable[Rating], min_difference: float = MIN_DIFFER
             segments.setdefault((rating["year"], rating["lp"], rating["segment_id"]), []).append(rating)
     if not segments:
         raise ValueError(
-            "no rating has a raw_score, which relative ranks are made of; WMT 2018 and later give it, and for "
-            "2015 to 2017 correlations take the place of relative ranks"
+            "no rating has a raw_score, which relative ranks are made from: WMT has it from 2018 on; for 2015 to "
+            "2017, measure correlations instead"
         )
     for segment in segments.values():
-        for one, other in combinations(segment, 2):
-            difference = one["raw_score"] - other["raw_score"]
+        for first, second in combinations(segment, 2):
+            difference = first["raw_score"] - second["raw_score"]
             if difference and abs(difference) >= min_difference:
-                yield _pair(one, other) if difference > 0 else _pair(other, one)
+                yield _pair(first, second) if difference > 0 else _pair(second, first)
+
+
+def rank_indices(side: datasets.Dataset, layout: Layout) -> RankIndices:
+    """Return the pairs of ratings of one segment whose raw scores differ enough (daRR).
+
+    Args:
+        side: ratings with raw_score.
+        layout: texts that the model reads; ratings with the same texts apart from the candidate are of one segment.
+
+    Returns:
+        The indices of the better and of the worse rating of each pair.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    segments: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    texts = zip(*(side[name] for name in layout.inputs if name != "candidate"), strict=True)
+    for i, (segment, raw_score) in enumerate(zip(texts, side["raw_score"], strict=True)):
+        if raw_score is not None:
+            segments.setdefault(segment, []).append((i, raw_score))
+    pairs = [pair for ratings in segments.values() for pair in combinations(ratings, 2)]
+    ranked = [
+        sorted(pair, key=lambda rating: -rating[1]) for pair in pairs if abs(pair[0][1] - pair[1][1]) >= MIN_DIFFERENCE
+    ]
+    if not ranked:
+        raise ValueError(
+            "metric_for_best_model darr needs validation ratings with a raw_score, of segments with two candidates "
+            f"that differ by at least {MIN_DIFFERENCE:g} points of 100, found none: add them, or choose by kendall_tau"
+        )
+    better, worse = (np.array([pair[i][0] for pair in ranked]) for i in (0, 1))
+    return better, worse
 
 
 def read_pairs(data_dir: str | Path | None) -> list[Row]:
@@ -106,11 +152,11 @@ def read_pairs(data_dir: str | Path | None) -> list[Row]:
         data_dir: the folder.
 
     Returns:
-        dicts with year, lp, segment_id, better, worse; the last two are systems.
+        Dicts with year, lp, segment_id, better and worse; the last two are systems.
 
     Raises:
-        FileNotFoundError: if there is none.
-        ValueError: naming file and line of a bad record.
+        FileNotFoundError: if there are no pairs.
+        ValueError: if a record is malformed; the message names file and line.
     """
     folder = Path(data_dir or ".")
     official = sorted(folder.rglob(RR_SEGLEVEL))
@@ -122,48 +168,48 @@ def read_pairs(data_dir: str | Path | None) -> list[Row]:
             f"no relative ranks in {data_dir}: looked for {RR_SEGLEVEL} in any folder below, and for files with the "
             "columns year, lp, segment_id, better, worse"
         )
-    return [_given_pair(f"{file}, {place}", record) for file in files for place, record in read_records(file)]
+    return [_system_pair(f"{file}, {line}", record) for file in files for line, record in read_records(file)]
 
 
 def join_pairs(pairs: Iterable[Row], ratings: Sequence[Rating]) -> Iterator[Row]:
-    """Add the texts to pairs of systems.
+    """Yield pairs of systems with their texts.
 
     Args:
-        pairs: as of `read_pairs`.
-        ratings: the translations, found by year, lp, segment_id and system.
+        pairs: result of `read_pairs`.
+        ratings: ratings with the texts, looked up by year, lp, segment_id and system.
 
     Raises:
         ValueError: if a translation is not among the ratings.
     """
-    found = {(rating["year"], rating["lp"], rating["segment_id"], rating["system"]): rating for rating in ratings}
+    by_key = {(rating["year"], rating["lp"], rating["segment_id"], rating["system"]): rating for rating in ratings}
     for pair in pairs:
         keys = [(pair["year"], pair["lp"], pair["segment_id"], pair[side]) for side in ("better", "worse")]
         for year, lp, segment_id, system in keys:
-            if (year, lp, segment_id, system) not in found:
+            if (year, lp, segment_id, system) not in by_key:
                 raise ValueError(f"a pair names {system}, segment {segment_id}, {lp}, {year}: no such rating")
-        yield _pair(*(found[key] for key in keys))
+        yield _pair(*(by_key[key] for key in keys))
 
 
 def _official_pairs(file: Path) -> Iterator[Row]:
-    """Read lines of pair, test set, segment, better, worse; the names in the first line are one short in 2018."""
+    """Yield lines of pair, test set, segment, better, worse; the header of 2018 lacks a name."""
     for number, line in enumerate(read_lines(file)[1:], start=2):
         fields = line.split()
-        place = f"{file}, line {number}"
+        location = f"{file}, line {number}"
         if len(fields) != 5 or not re.fullmatch(r"newstest\d{4}", fields[1]):
-            raise ValueError(f"{place}: expected pair, newstestYEAR, segment, better, worse, found {line[:80]!r}")
+            raise ValueError(f"{location}: expected pair, newstestYEAR, segment, better, worse, found {line[:80]!r}")
         lp, test_set, segment_id, better, worse = fields
         record = {"year": test_set.removeprefix("newstest"), "lp": lp, "segment_id": segment_id}
-        yield _given_pair(place, {**record, "better": better, "worse": worse})
+        yield _system_pair(location, {**record, "better": better, "worse": worse})
 
 
-def _given_pair(place: str, record: Row) -> Row:
+def _system_pair(location: str, record: Row) -> Row:
     columns = ("year", "lp", "segment_id", "better", "worse")
     if missing := [name for name in columns if not record.get(name)]:
-        raise ValueError(f"{place}: no {', '.join(missing)}; a pair has {', '.join(columns)}")
+        raise ValueError(f"{location}: no {', '.join(missing)}; a pair has {', '.join(columns)}")
     try:
         numbers = {name: int(record[name]) for name in ("year", "segment_id")}
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{place}: year and segment_id must be whole numbers ({error})") from error
+        raise ValueError(f"{location}: year and segment_id must be whole numbers ({error})") from error
     return {**{name: record[name] for name in columns}, **numbers}
 
 

@@ -31,20 +31,20 @@ EXPERIMENTS = {
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs."""
     _require_training("pretrain", context)
-    from bleurt_repro.hub_cards.publish import train_with_card
+    from bleurt_repro.hub_cards.train import train_by_command
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
-    train_with_card(pretrain_or_search, (PairArguments, GridArguments, PretrainingArguments), context.args, echo)
+    train_by_command(pretrain_or_search, (PairArguments, GridArguments, PretrainingArguments), context.args, echo)
 
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings."""
     _require_training("finetune", context)
-    from bleurt_repro.hub_cards.publish import train_with_card
+    from bleurt_repro.hub_cards.train import train_by_command
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
 
-    train_with_card(train, (RatingArguments, FinetuningArguments), context.args, echo)
+    train_by_command(train, (RatingArguments, FinetuningArguments), context.args, echo)
 
 
 def average(

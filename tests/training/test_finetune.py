@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
-from pathlib import Path
 
 import evaluate
 import numpy as np
@@ -13,9 +11,6 @@ import torch
 from safetensors.torch import load_file
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.hub_cards.cards import draw_model_card
-from bleurt_repro.metric.layout import Layout
-from bleurt_repro.training.finetune import RatingArguments, read_data
 from tests.conftest import ROOT, SPACE, make_tiny_scorer
 from tests.tiny_experiments import make_ratings
 from tests.tiny_training import QUICK, finetune, options
@@ -56,8 +51,6 @@ def test_a_run_that_saves_nothing_on_its_way_keeps_its_end(ratings, tiny_scorer,
     finetune(options({"--model": str(tiny_scorer)}, ratings, asked))
     best = json.loads((tmp_path / "out" / "results.json").read_text())["best"]
     assert best["value"] is not None and best["step"] is None
-    card = draw_model_card(tmp_path / "out", training=[tmp_path / "out" / "results.json"])
-    assert "the weights are those of the end" in card
     assert not list((tmp_path / "out").glob("checkpoint-*"))
 
 
@@ -89,72 +82,6 @@ def write(path, rows):
     return str(path)
 
 
-def rated(scores, lp=None, kind="train"):
-    return [{"reference": f"{kind} {lp} {i}", "candidate": "a", "score": s, "lp": lp} for i, s in enumerate(scores)]
-
-
-@pytest.mark.parametrize(
-    ("scale", "shift", "done"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
-)
-def test_ratings_are_standardised_if_they_are_far_from_it(tmp_path, scale, shift, done):
-    scores = [scale * (i % 3 - 1) + shift for i in range(30)]
-    path = write(tmp_path / "ratings.jsonl", rated(scores))
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        data, record = read_data(RatingArguments("model", path), Layout(), seed=0)
-    assert [f"the ratings of {path} are standardised" in str(warning.message) for warning in found] == [True] * done
-    train = np.array(data["train"]["score"])
-    if not done:
-        assert record is None
-        assert sorted([*data["train"]["score"], *data["validation"]["score"]]) == sorted(scores)
-        return
-    assert (train.mean(), train.std()) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
-    group = record["groups"]["all"]
-    assert (record["by"], group["ratings"]) == ("file", len(train))
-    # Back on the old scale, the ratings are those of the file, validation's too: one mean and deviation for both.
-    back = [s * group["deviation"] + group["mean"] for side in data.values() for s in side["score"]]
-    assert sorted(back) == pytest.approx(sorted(scores))
-
-
-def test_each_language_pair_is_standardised_by_its_own_training_ratings(tmp_path):
-    train = rated([10.0, 30.0] * 15, "de-en") + rated([60.0, 100.0] * 15, "zh-en") + rated([50.0] * 3, "fi-en")
-    held = [rated([40.0], lp, "held")[0] for lp in ("de-en", "zh-en", "ru-en")]
-    held[2]["score"] = 55.0
-    files = write(tmp_path / "train.jsonl", train), write(tmp_path / "held.jsonl", held)
-    with pytest.warns(UserWarning, match="standardised .mean 0, deviation 1 by lp."):
-        data, record = read_data(RatingArguments("model", files[0], files[1]), Layout(), seed=0)
-    assert sorted(set(np.round(data["train"]["score"][:60], 6))) == [-1.0, 1.0]
-    # By the mean and deviation of the training ratings of the pair: (40 - 20) / 10 and (40 - 80) / 20
-    assert data["validation"]["score"][:2] == pytest.approx([2.0, -2.0])
-    # a pair of few ratings, or of none, by those of all
-    others = record["groups"]["all others"]
-    assert data["validation"]["score"][2] == pytest.approx((55 - others["mean"]) / others["deviation"])
-    assert set(record["groups"]) == {"de-en", "zh-en", "all others"}
-    assert record["groups"]["zh-en"] == {"mean": 80.0, "deviation": 20.0, "ratings": 30}
-
-
-@pytest.mark.parametrize("how", [{"standardize": False}, {"loss": "ranking"}], ids=["asked", "ranking"])
-def test_ratings_that_are_left_as_they_are(tmp_path, how):
-    scores = [float(i % 100) for i in range(40)]
-    path = write(tmp_path / "ratings.jsonl", rated(scores))
-    data, record = read_data(RatingArguments("model", path, **how), Layout(), seed=0)
-    assert record is None
-    assert sorted([*data["train"]["score"], *data["validation"]["score"]]) == scores
-
-
-def test_ratings_are_kept_on_disk_and_read_anew_when_the_file_changes(tmp_path):
-    path = write(tmp_path / "ratings.jsonl", rated([float(i % 3) - 1 for i in range(30)]))
-    first, _ = read_data(RatingArguments("model", path), Layout(), seed=0)
-    assert all(Path(file["filename"]).stat().st_size for side in first.values() for file in side.cache_files)
-    assert first["train"].cache_files and first["validation"].cache_files
-    write(tmp_path / "ratings.jsonl", rated([0.5 * (float(i % 3) - 1) for i in range(30)]))
-    second, _ = read_data(RatingArguments("model", path), Layout(), seed=0)
-    assert max(second["train"]["score"]) == 0.5
-    write(tmp_path / "ratings.jsonl", [{"reference": "a", "candidate": "b", "score": "many"}] * 30)
-    with pytest.raises(ValueError, match="30 bad record.s.: line 1: score must be a number"):
-        read_data(RatingArguments("model", path), Layout(), seed=0)
-
-
 @pytest.mark.long
 def test_raw_ratings_are_learnt_as_fast_as_standardised_ones(ratings, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
@@ -172,21 +99,6 @@ def test_raw_ratings_are_learnt_as_fast_as_standardised_ones(ratings, tmp_path):
     assert (recorded["by"], recorded["groups"]["all"]["ratings"]) == ("file", 256)
     assert left["data"]["standardized"] is None
     assert "ratings" not in json.loads((tmp_path / "left" / "config.json").read_text())["bleurt"]
-
-
-@pytest.mark.parametrize(
-    ("count", "more", "message"),
-    [
-        (2, {}, r"has 2 rating\(s\), too few to set any apart for validation: at least 20 are needed"),
-        (1, {"validation_ratio": 0.5}, "at least 4 are needed with validation_ratio 0.5, or a --validation-file"),
-        (1, {"validation_file": True}, r"the train ratings \(1 of .*ratings.jsonl\) must be at least two"),
-    ],
-)
-def test_too_few_ratings(tmp_path, count, more, message):
-    path = write(tmp_path / "ratings.jsonl", rated([float(i) for i in range(count)]))
-    more = {name: path if value is True else value for name, value in more.items()}
-    with pytest.raises(ValueError, match=message):
-        read_data(RatingArguments("model", path, **more), Layout(), seed=0)
 
 
 def test_the_example_ratings_are_enough_for_a_first_run(tmp_path):

@@ -61,7 +61,7 @@ def test_a_search_goes_on_where_it_was_stopped(pairs, ratings, tmp_path, monkeyp
         ({"gammas": {"likelihood": []}}, "each with a list of weights"),
         ({"gammas": {"likelihood": [-1]}}, "weights of likelihood must be numbers of at least 0, found -1"),
         ({"gammas": {"likelihood": [True]}}, "found True"),
-        ({"finetune": {}}, "train_file among them"),
+        ({"finetune": {}}, "including train_file"),
         ({"finetune": {"train_file": "a", "output_dir": "b"}}, "must not set output_dir"),
         (
             {"gammas": {"likelyhood": [1]}},
@@ -76,7 +76,13 @@ def test_a_wrong_grid(tmp_path, changes, message):
 
 
 def test_a_weight_that_the_grid_searches(tmp_path):
-    words = {"--grid": write_grid(tmp_path / "grid.yaml"), "--model": "m", "--pairs": "p", "--gamma_likelihood": "2"}
+    words = {
+        "--grid": write_grid(tmp_path / "grid.yaml"),
+        "--model": "m",
+        "--pairs": "p",
+        "--gamma_likelihood": "2",
+        "--max_steps": "4",
+    }
     with pytest.raises(ValueError, match="leave out gamma_likelihood: the grid searches it"):
         pretrain(options(words, {"--output_dir": str(tmp_path / "o")}))
 

@@ -44,7 +44,7 @@ def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, t
 
 
 def test_checkpointed_activations_give_the_same_losses(pairs, tmp_path):
-    """As `pretrain_large` asks; activations are computed again, dropout included."""
+    """As `pretrain_paper` asks; activations are computed again, dropout included."""
     start = make_tiny_scorer(tmp_path / "start")
     few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2", "--logging_steps": "1"}
     words = options({"--model": str(start), "--pairs": str(pairs)}, few)
@@ -103,7 +103,7 @@ def test_no_reference_is_on_both_sides():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"--pairs": "nowhere"}, FileNotFoundError, "no finished set of synthetic pairs"),
+        ({"--pairs": "nowhere"}, FileNotFoundError, "not a finished set of synthetic pairs"),
         ({"--leave_out": "blue"}, ValueError, "the data have no signal blue"),
         ({"--model": "unheard-of"}, ValueError, "unknown checkpoint"),
         ({"--gamma": "1"}, ValueError, "unknown option --gamma"),

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,31 +18,84 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from safetensors.torch import load_file
+from transformers import TrainerCallback
 
 from bleurt_repro import BleurtScorer
-from bleurt_repro.training.finetune import FinetuningArguments
+from bleurt_repro.training.arguments import parse_config
+from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+from bleurt_repro.training.finetune import finetune as run_finetuning
 from bleurt_repro.training.pretrain import PretrainingArguments
-from bleurt_repro.training.run import RunArguments, check_output, last_checkpoint
+from bleurt_repro.training.run import check_output, last_checkpoint, summarize
+from bleurt_repro.training.run_arguments import RunArguments
+from bleurt_repro.training.training_references import TrainingReferences
 from tests.conftest import make_tiny_scorer
 from tests.tiny_training import finetune, options
 
 
+def run_arguments(folder, monkeypatch, processes, *sizes):
+    """Arguments with global, per-device and accumulation sizes, None where none is given."""
+    monkeypatch.setattr(RunArguments, "world_size", processes)
+    names = ("global_batch_size", "per_device_train_batch_size", "gradient_accumulation_steps")
+    args = RunArguments(output_dir=str(folder), **dict(zip(names, sizes, strict=True)))
+    assert args.global_batch_size == processes * args.per_device_train_batch_size * args.gradient_accumulation_steps
+    return tuple(getattr(args, name) for name in names)
+
+
 @pytest.mark.parametrize(
-    ("batch", "per_device", "processes", "accumulated", "share"),
-    [(32, 32, 1, 1, 32), (32, 8, 1, 4, 8), (32, 32, 2, 1, 16), (64, 16, 2, 2, 16), (32, 32, 8, 1, 4)],
+    ("processes", "given", "expected"),
+    [
+        (1, (None, None, None), (32, 32, 1)),
+        (8, (None, None, None), (32, 4, 1)),
+        (1, (None, 8, None), (32, 8, 4)),
+        (1, (None, None, 4), (32, 8, 4)),
+        (1, (8, None, None), (8, 8, 1)),
+        (2, (64, None, None), (64, 32, 1)),
+        (2, (64, 16, None), (64, 16, 2)),
+        (2, (64, 16, 2), (64, 16, 2)),
+        (1, (48, None, None), (48, 24, 2)),
+    ],
 )
 def test_the_batch_of_a_step_is_the_same_for_any_number_of_processes(
-    tmp_path, monkeypatch, batch, per_device, processes, accumulated, share
+    tmp_path, monkeypatch, recwarn, processes, given, expected
 ):
-    monkeypatch.setattr(RunArguments, "world_size", processes)
-    args = RunArguments(output_dir=str(tmp_path), global_batch_size=batch, per_device_train_batch_size=per_device)
-    assert (args.gradient_accumulation_steps, args.per_device_train_batch_size) == (accumulated, share)
+    assert run_arguments(tmp_path, monkeypatch, processes, *given) == expected
+    assert not [warning for warning in recwarn if "pairs" in str(warning.message)]
 
 
-def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
-    monkeypatch.setattr(RunArguments, "world_size", 3)
-    with pytest.raises(ValueError, match="global_batch_size 32 cannot be shared by 3 processes"):
-        RunArguments(output_dir=str(tmp_path))
+@pytest.mark.parametrize(
+    ("processes", "given", "expected", "message"),
+    [
+        (1, (None, 64, None), (64, 64, 1), "a step has 64 pairs, as the batch sizes ask for, and not the default 32"),
+        (1, (None, 8, 2), (16, 8, 2), "a step has 16 pairs"),
+        (2, (None, 32, 4), (256, 32, 4), "a step has 256 pairs"),
+        (1, (None, None, 64), (64, 1, 64), "a step has 64 pairs"),
+        (
+            2,
+            (32, 32, None),
+            (32, 16, 1),
+            "a process computes 16 pairs at once, and not per_device_train_batch_size 32",
+        ),
+    ],
+)
+def test_batch_sizes_that_are_given_are_followed_and_what_follows_is_said(
+    tmp_path, monkeypatch, processes, given, expected, message
+):
+    with pytest.warns(UserWarning, match=message):
+        assert run_arguments(tmp_path, monkeypatch, processes, *given) == expected
+
+
+@pytest.mark.parametrize(
+    ("processes", "given", "message"),
+    [
+        (3, (None, None, None), r"a step of 32 pairs .* is not 10 .* x 1 .* x 3 \(processes\)"),
+        (1, (32, 8, 2), r"32 pairs \(global_batch_size\) is not 8 .* x 2 \(gradient_accumulation_steps\) x 1"),
+        (1, (32, 12, None), "is not 12"),
+        (1, (32, 64, 1), "is not 64"),
+    ],
+)
+def test_batch_sizes_that_contradict_each_other_are_refused(tmp_path, monkeypatch, processes, given, message):
+    with pytest.raises(ValueError, match=message):
+        run_arguments(tmp_path, monkeypatch, processes, *given)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +103,7 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
     [
         (
             {"global_batch_size": 0},
-            "global_batch_size and per_device_train_batch_size must be at least 1, found 0 and 32",
+            "global_batch_size must be at least 1, found 0",
         ),
         ({"num_train_epochs": 0, "max_steps": 40}, "max_steps 40 with num_train_epochs 0 makes no step"),
         ({"num_train_epochs": 0, "max_steps": -1}, "max_steps -1 with num_train_epochs 0 makes no step"),
@@ -62,7 +116,7 @@ def test_a_batch_that_cannot_be_shared(tmp_path, monkeypatch):
         ({"seed": -1}, "seed must be 0 or more, found -1"),
         ({"early_stopping": -1}, "early_stopping must be 0 or more, found -1"),
         ({"metric_for_best_model": "foo"}, "metric_for_best_model must be one of .*, found 'foo'"),
-        ({"report_to": ["nobody"]}, "--report-to nobody is unknown; there are .*wandb"),
+        ({"report_to": ["nobody"]}, "--report-to nobody is unknown; available are .*wandb"),
         ({"report_to": ["wandb"]}, "--report-to wandb needs a package that is not installed: pip install wandb"),
         ({"deepspeed": "ds.json"}, "--deepspeed needs the package deepspeed, which is not installed"),
     ],
@@ -72,7 +126,13 @@ def test_settings_that_cannot_work_are_refused_before_anything_is_read(tmp_path,
     if settings.get("report_to") == ["wandb"] and importlib.util.find_spec("wandb"):
         pytest.skip("wandb is installed")
     with pytest.raises(ValueError, match=message):
-        arguments(output_dir=str(tmp_path), **settings)
+        arguments(output_dir=str(tmp_path), **{"max_steps": None if "num_train_epochs" in settings else 9, **settings})
+
+
+def test_pre_training_has_no_length_by_default(tmp_path):
+    with pytest.raises(ValueError, match="800,000 steps, days on a GPU: ask for it by --config paper, or give"):
+        PretrainingArguments(output_dir=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -113,11 +173,9 @@ def test_a_run_of_very_many_passes_says_so(ratings, tiny_scorer, tmp_path, monke
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         finetune(words)
-    assert not [one for one in caught if "passes over" in str(one.message)]
-    monkeypatch.setattr("bleurt_repro.training.run.MANY_PASSES", 0.1)
-    with pytest.warns(
-        UserWarning, match=r"2 steps are \d passes over \d+ examples: give fewer, or --num-train-epochs"
-    ):
+    assert not [one for one in caught if "epochs of" in str(one.message)]
+    monkeypatch.setattr("bleurt_repro.training.run.MANY_EPOCHS", 0.1)
+    with pytest.warns(UserWarning, match=r"2 steps are \d epochs of \d+ examples: give fewer, or --num-train-epochs"):
         finetune([*words, "--output_dir", str(tmp_path / "many")])
 
 
@@ -148,12 +206,12 @@ def test_the_module_does_what_the_command_does(ratings, tiny_scorer, tmp_path):
     few = {**STEPS, "--max_steps": "2", "--eval_steps": "2", "--save_steps": "2", "--model": str(tiny_scorer)}
     run = launch(options(few, ratings))
     assert run.wait() == 0, run.stderr.read()
-    assert "**Fine-tuning**, from `tiny`" in (tmp_path / "out" / "README.md").read_text()
+    assert "| 1 | Fine-tuning | `tiny`" in (tmp_path / "out" / "README.md").read_text()
     again = launch(options(few, ratings))
     assert again.wait() == 2
     message = again.stderr.read().decode()
     assert message.startswith("bleurt-repro: error: ") and message.count("\n") == 1
-    assert "holds a run already (checkpoint-2): add --resume" in message
+    assert "holds a finished run: choose another --output, or add --overwrite" in message
 
 
 @pytest.mark.long
@@ -175,7 +233,7 @@ def test_sigterm_cleans_up(ratings, tiny_scorer, tmp_path):
 def test_a_run_killed_after_its_last_step_does_no_other(ratings, tiny_scorer, tmp_path, early):
     # Steps that are no whole number of epochs: between two epochs there is nothing to do another step with.
     few = {"--max_steps": "6", "--eval_steps": "2", "--save_steps": "2"}
-    words = options({"--model": str(tiny_scorer)}, ratings, {**STEPS, **few, **early})
+    words = options({"--model": str(tiny_scorer), "--keep_checkpoints": "true"}, ratings, {**STEPS, **few, **early})
     finetune(words)
     steps = json.loads((tmp_path / "out" / "results.json").read_text())["steps"]
     assert steps == (4 if early else 6)
@@ -213,6 +271,84 @@ def test_a_run_is_resumed_with_what_it_began_with_only(ratings, tiny_scorer, tmp
     with pytest.raises(ValueError, match=f"holds a run that began with other settings: .*{named}"):
         finetune(options({**few, **ratings, **changes, "--resume": "true"}))
     assert (tmp_path / "out" / "results.json").read_bytes() == before
+
+
+FEW = {**STEPS, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
+
+
+@pytest.mark.parametrize(("keep", "left"), [("false", []), ("true", ["checkpoint-2", "checkpoint-4"])])
+def test_checkpoints_of_a_finished_run_are_removed_unless_they_are_to_be_kept(
+    ratings, tiny_scorer, tmp_path, keep, left
+):
+    finetune(options({"--model": str(tiny_scorer), "--keep_checkpoints": keep}, ratings, FEW))
+    assert sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*")) == left
+
+
+def test_a_finished_run_is_neither_run_again_nor_written_over(ratings, tiny_scorer, tmp_path, monkeypatch):
+    words = options({"--model": str(tiny_scorer)}, ratings, FEW)
+    first = finetune(words)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(ValueError, match="out holds a finished run: choose another --output, or add --overwrite"):
+        finetune(words)
+    with monkeypatch.context() as patch:
+        patch.setattr("bleurt_repro.training.run.train", lambda *_: pytest.fail("trained again"))
+        assert finetune([*words, "--resume"]) == first
+    with pytest.raises(ValueError, match="began with other settings: learning_rate was 0.001 and is 0.1"):
+        finetune([*words, "--resume", "--learning_rate", "0.1"])
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert finetune([*words, "--overwrite", "--seed", "3"]).seed == 3
+
+
+def test_what_a_run_says_is_made_for_reading(ratings, tiny_scorer, tmp_path, capfd):
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--logging_steps": "2"}))
+    out, err = capfd.readouterr()
+    assert out == "" and "{" not in err
+    lines = [line for line in err.splitlines() if "step" in line]
+    assert re.fullmatch(r"step 2 of 4: loss \d\S*, learning rate 0.001", lines[0])
+    assert re.fullmatch(r"validation at step 2 of 4: loss \S+, kendall tau \S+, pearson r \S+", lines[1])
+    assert len(lines) == 4
+
+
+def test_a_run_is_summed_up_in_one_line(tmp_path):
+    best = {"measure": "eval_kendall_tau", "value": 0.51234, "step": 20}
+    line = summarize({"kind": "finetune", "best": best, "steps": 40}, "out")
+    assert line.startswith(
+        "out: best validation kendall tau 0.5123 at step 20 of 40. Next: bleurt-repro score --check"
+    )
+    line = summarize({"kind": "pretrain", "best": {**best, "value": None}, "steps": 40}, "out")
+    assert line.startswith("out: no validation. Next: bleurt-repro finetune --model out ")
+
+
+def test_callbacks_and_measures_of_ones_own(ratings, tiny_scorer):
+    class Steps(TrainerCallback):
+        ends = 0
+
+        def on_step_end(self, *_, **__):
+            self.ends += 1
+
+    settings = parse_config(
+        (RatingArguments, FinetuningArguments), options({"--model": str(tiny_scorer)}, ratings, FEW)
+    )
+    steps = Steps()
+    measures = {"largest": lambda prediction: {"largest": float(prediction.label_ids.max())}}
+    result = run_finetuning(*settings, callbacks=[steps], compute_metrics=measures["largest"])
+    assert steps.ends == 4
+    validations = [entry for entry in result["history"] if "eval_loss" in entry]
+    assert all({"eval_largest", "eval_kendall_tau"} <= set(entry) for entry in validations)
+
+
+def test_references_are_recorded_as_hashes_beside_the_weights(ratings, tiny_scorer, tmp_path):
+    start = shutil.copytree(tiny_scorer, tmp_path / "start")
+    TrainingReferences.from_texts(["seen before"]).write(start)
+    signature = BleurtScorer(str(start)).signature
+    assert signature == BleurtScorer(str(tiny_scorer)).signature.replace(":tiny|", ":start|")
+    finetune(options({"--model": str(start)}, ratings, FEW))
+    sides = [(tmp_path / f"{side}.jsonl").read_text().splitlines() for side in ("train", "validation")]
+    references = [json.loads(line)["reference"] for side in sides for line in side]
+    seen = TrainingReferences.read(tmp_path / "out")
+    assert seen.overlap([*references, "seen before", "never seen"]) == {
+        "references": len(set(references)) + 2, "seen": len(set(references)) + 1,
+    }  # fmt: skip
 
 
 def test_one_run_at_a_time_in_a_folder(ratings, tiny_scorer, tmp_path):
@@ -260,7 +396,7 @@ def test_what_fails_at_the_end_leaves_the_checkpoint_that_was_there(
 
 
 def test_a_card_of_an_earlier_run_is_named(ratings, tiny_scorer, tmp_path):
-    few = {**STEPS, "--max_steps": "1", "--eval_steps": "1", "--save_steps": "1", "--resume": "true"}
+    few = {**STEPS, "--max_steps": "1", "--eval_steps": "1", "--save_steps": "1", "--overwrite": "true"}
     words = options({"--model": str(tiny_scorer)}, {**ratings, "--output_dir": str(tmp_path / "out")}, few)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*that was there before")

@@ -11,7 +11,7 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward import onnx as onnx_export
 from bleurt_repro.metric.forward.packed import PackedForward
 from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
-from bleurt_repro.training.finetune import layout_for, open_model
+from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
 from tests.tiny_robertas import make_tiny_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*pairs were longer than")  # one is, on purpose
@@ -23,8 +23,8 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    model, tokenizer = open_model(str(make_tiny_encoder(tmp_path_factory.mktemp("encoder"), "mpnet")))
-    prepare_scorer(model, tokenizer, layout_for(model, tokenizer))
+    model, tokenizer = open_trainable(make_tiny_encoder(tmp_path_factory.mktemp("encoder"), "mpnet"))
+    prepare_scorer(model, tokenizer, training_layout(model, tokenizer))
     made = tmp_path_factory.mktemp("mpnet")
     save_scorer(model, tokenizer, made)
     return made

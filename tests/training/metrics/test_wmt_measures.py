@@ -342,5 +342,7 @@ def test_wrong_settings(ratings, tmp_path, more, message):
 def test_measures_of_systems_need_systems(tmp_path):
     rows = [{"reference": "r", "candidate": f"c{i}", "score": i} for i in range(4)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ValueError, match="acc_eq needs the column system in each rating, but some ratings of all have none"):
+    with pytest.raises(
+        ValueError, match="acc_eq needs the column system in each rating, but some ratings of all have none"
+    ):
         rating_samples(read_ratings(tmp_path / "r.jsonl", "lp"), "lp", ["acc_eq"])

@@ -6,10 +6,13 @@ import json
 import re
 
 import pytest
+from transformers import TrainerCallback
 
+import bleurt_repro
 from bleurt_repro.cli import main
 from bleurt_repro.training.arguments import parse_config
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
+from bleurt_repro.training.finetune import finetune as train_only
 from tests.conftest import make_tiny_scorer
 from tests.loopback_hub import Fault
 from tests.tiny_training import QUICK, options
@@ -61,7 +64,7 @@ def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_pat
     _, files = hub.store.files("model", "org/mine", "main")
     assert sorted(files) == [
         "README.md", "checksums.json", "config.json", "curves.png", "model.safetensors", "results.json", "tokenizer.json",
-        "tokenizer_config.json",
+        "tokenizer_config.json", "training_references.json",
     ]  # fmt: skip
     assert hub.store.messages("model", "org/mine")[1:] == ["Upload out with bleurt_repro 0.1.0"]
     card = hub.store.content(files["README.md"].etag).decode()
@@ -71,6 +74,29 @@ def test_push_to_hub_publishes_the_same_layout_once(hub, ratings, start, tmp_pat
     with pytest.raises(SystemExit):
         main(["publish", "model", str(tmp_path / "out"), "--repo-id", "org/mine"])
     assert "nothing has changed: no new commit" in capsys.readouterr().out
+
+
+def test_a_run_of_python_is_published_with_its_card(hub, ratings, start, tmp_path):
+    settings, args = parse_config(
+        (RatingArguments, FinetuningArguments), options({"--model": str(start)}, ratings, FEW, PUSH)
+    )
+    with pytest.raises(
+        ValueError, match="call bleurt_repro.finetune or bleurt_repro.pretrain, which draw and publish it"
+    ):
+        train_only(settings, args)
+    result = bleurt_repro.finetune(settings, args, callbacks=[TrainerCallback()])
+    _, files = hub.store.files("model", "org/mine", "main")
+    card = hub.store.content(files["README.md"].etag).decode()
+    assert stages(card) == [["Fine-tuning", "`start`", "256"]]
+    assert result == json.loads((tmp_path / "out" / "results.json").read_text())
+
+
+def test_the_command_ends_with_what_it_wrote(ratings, start, tmp_path, capsys):
+    assert finetune({"--model": str(start)}, ratings, FEW) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        f"{tmp_path}/out: best validation kendall tau \\S+ at step [24] of 4. Next: bleurt-repro score .*", line
+    )
 
 
 def test_what_cannot_be_pushed_is_said_before_training(hub, ratings, start, tmp_path, monkeypatch, capsys):
@@ -95,9 +121,3 @@ def test_a_push_that_fails_tells_how_to_repeat_it(hub, waits, ratings, start, tm
     error = capsys.readouterr().err
     assert f"the checkpoint is complete in {out}: `bleurt-repro publish model {out} --repo-id org/mine`" in error
     assert (out / "README.md").is_file()
-
-
-def test_the_script_itself_does_not_push(ratings, start, tmp_path):
-    with pytest.raises(ValueError, match="push_to_hub is for the command line: `bleurt-repro finetune"):
-        train(options({"--model": str(start)}, ratings, FEW, PUSH))
-    assert not (tmp_path / "out" / "results.json").exists()

@@ -1,0 +1,173 @@
+"""Ratings to train on: read, checked, divided into training and validation, and standardised, as Arrow files on disk."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, each_rating, ratings_features
+from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
+from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.checksums import file_hash
+from bleurt_repro.metric.statistics import Values, standardise
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+# Ratings beyond these are far from standardised: 760 of 1 to 3 points took a trained scorer from tau 49 to 29, the
+# same ones standardised to 53 (docs/reproduction.md, figure 3).
+FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
+# Language pairs of fewer ratings than these have no mean and deviation of their own.
+LEAST_OF_A_PAIR = 20
+COLUMNS = ("lp", "source", "reference", "candidate", "score", "raw_score")  # what training takes of a rating
+
+
+@dataclass(frozen=True)
+class TrainingRatings:
+    """Ratings to train and to validate on.
+
+    Attributes:
+        sides: "train" and "validation", each with `COLUMNS`.
+        standardized: how scores were standardised, as `standardize_ratings` describes it; None if they were not.
+    """
+
+    sides: dict[str, Dataset]
+    standardized: dict[str, Any] | None
+
+
+def read_training_ratings(
+    train_file: str,
+    validation_file: str | None,
+    layout: Layout,
+    *,
+    validation_ratio: float = 0.1,
+    standardize: bool = True,
+    seed: int = 0,
+) -> TrainingRatings:
+    """Read the ratings to train and to validate on into Arrow files: millions of them do not fit into lists.
+
+    Args:
+        train_file: file of ratings, as `each_rating` takes it.
+        validation_file: file of ratings to validate on; without one, a part of the training ratings is set apart.
+        layout: texts that the model reads.
+        validation_ratio: share of the training ratings that is set apart.
+        standardize: whether to standardise scores that are far from it.
+        seed: seed of the choice of that part.
+
+    Raises:
+        ValueError: if a file is invalid, there are too few ratings, or their scores do not vary.
+    """
+    rows = _read_file(train_file, layout)
+    if validation_file:
+        sides = {"train": rows, "validation": _read_file(validation_file, layout)}
+    else:
+        sides = _split(rows, train_file, validation_ratio, seed)
+    for name, side in sides.items():
+        _check_side(name, side, validation_file if name == "validation" and validation_file else train_file, layout)
+    if not standardize:
+        return TrainingRatings(sides, None)
+    sides, standardized = standardize_ratings(sides)
+    if standardized:
+        warnings.warn(
+            f"the scores of {train_file} are far from standardised and are standardised now (mean 0, deviation 1 by "
+            f"{standardized['by']}); --no-standardize leaves them as they are",
+            stacklevel=3,
+        )
+    return TrainingRatings(sides, standardized)
+
+
+def _read_file(path: str, layout: Layout) -> Dataset:
+    """Read a file of ratings into an Arrow file in the cache of `datasets`; once, until the file changes."""
+    from datasets import Dataset, Features
+    from datasets.exceptions import DatasetGenerationError
+
+    # A tuple, since `datasets` would take a list for shards.
+    required = tuple(name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references)
+    features = Features({name: ratings_features()[name] for name in COLUMNS})
+    arguments = {"path": path, "required": required, "sha256": file_hash(Path(path)).hex()}
+    try:
+        dataset = Dataset.from_generator(_training_rows, features=features, gen_kwargs=arguments)
+    except DatasetGenerationError as error:
+        raise error.__cause__ or error from None
+    return cast("Dataset", dataset)
+
+
+def _training_rows(path: str, required: tuple[str, ...], sha256: str) -> Iterator[dict[str, Any]]:
+    """Yield the columns of each rating. The hash is an argument because `datasets` identifies the data by the arguments."""
+    for rating in each_rating(path, required):
+        yield {name: rating[name] for name in COLUMNS}
+
+
+def _split(rows: Dataset, file: str, ratio: float, seed: int) -> dict[str, Dataset]:
+    """Divide ratings into those to train and to validate on; no reference or source is on both sides."""
+    # Each side needs two ratings at least.
+    least = max(4, math.ceil(2 / ratio)) if 0 < ratio < 1 else 4
+    if len(rows) < least:
+        raise ValueError(
+            f"{file} has {len(rows)} rating(s), too few to set any apart for validation: at least {least} are needed with "
+            f"validation_ratio {ratio:g}, or a --validation-file"
+        )
+    train, validation = split_without_overlap(cast("Any", rows), ratio, seed)
+    return {"train": rows.select(train), "validation": rows.select(validation)}
+
+
+def _check_side(name: str, side: Dataset, file: str, layout: Layout) -> None:
+    if layout.reads_sources and any(source is None for source in side["source"]):
+        raise ValueError(f"the model reads sources, but {name} ratings of {file} have none")
+    if len(side) < 2 or _scores(side).min() == _scores(side).max():
+        raise ValueError(
+            f"the {name} ratings ({len(side)} of {file}) must be at least two with different scores: nothing can be learnt or "
+            "chosen from equal ones; give more ratings, or set more of them apart with --validation-ratio"
+        )
+
+
+def standardize_ratings(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset], dict[str, Any] | None]:
+    """Bring scores that are far from standardised to mean 0 and deviation 1, separately for each language pair.
+
+    A new head predicts about 0, and a trained one standardised ratings (BLEURT, section 5.1): with other ratings the
+    first steps teach little but the scale. Validation ratings are transformed by the mean and deviation of the
+    *training* ratings of their language pair, as the predictions of the model are: so the validation loss is on the
+    scale of the training loss, and nothing of the validation ratings enters training.
+
+    Args:
+        sides: "train" and "validation", each with "score" and "lp".
+
+    Returns: the data sets with the new scores; and a record: "by" ("lp" or "file") and "groups", the "mean",
+        "deviation" and number of "ratings" by language pair. The record is None if the training ratings are close to
+        standardised, and all stay as they are.
+    """
+    scores, rows_by_pair = _scores(sides["train"]), _rows_by_language_pair(sides["train"])
+    if abs(scores.mean()) <= FARTHEST_MEAN and LEAST_DEVIATION < scores.std() < LARGEST_DEVIATION:
+        return dict(sides), None
+    # Pairs with enough ratings that vary; all others share the mean and deviation of the whole file.
+    by_pair = {name: scores[rows] for name, rows in rows_by_pair.items() if name and len(rows) >= LEAST_OF_A_PAIR}
+    by_pair = {name: values for name, values in by_pair.items() if values.std() > 0}
+    standardized = {}
+    for side_name, side in sides.items():
+        values = np.empty(len(side))
+        for name, rows in _rows_by_language_pair(side).items():
+            values[rows] = standardise(_scores(side)[rows], by_pair.get(name, scores))
+        standardized[side_name] = side.remove_columns("score").add_column("score", cast("Any", values))
+    pooled = {"all others" if by_pair else "all": scores} if set(rows_by_pair) - set(by_pair) else {}
+    groups = {
+        name: {"mean": float(values.mean()), "deviation": float(values.std()), "ratings": len(values)}
+        for name, values in {**by_pair, **pooled}.items()
+    }
+    return standardized, {"by": "lp" if by_pair else "file", "groups": groups}
+
+
+def _scores(side: Dataset) -> Values:
+    return np.array(side["score"][:], dtype=np.float64)
+
+
+def _rows_by_language_pair(side: Dataset) -> dict[str, NDArray[np.int64]]:
+    """Return the indices of the ratings of each language pair; those without one are under ""."""
+    names, inverse = np.unique([name or "" for name in side["lp"]], return_inverse=True)
+    return {str(name): np.flatnonzero(inverse == i) for i, name in enumerate(names)}

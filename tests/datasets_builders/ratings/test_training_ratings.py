@@ -1,0 +1,116 @@
+"""Ratings to train on: read, divided and standardised."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bleurt_repro.datasets_builders.ratings.relative_ranks import rank_indices
+from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
+from bleurt_repro.metric.layout import Layout
+
+
+def write(path, records):
+    path.write_text("\n".join(map(json.dumps, records)) + "\n")
+    return str(path)
+
+
+def rated(scores, lp=None, kind="train"):
+    return [{"reference": f"{kind} {lp} {i}", "candidate": "a", "score": s, "lp": lp} for i, s in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "done"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
+)
+def test_ratings_are_standardised_if_they_are_far_from_it(tmp_path, scale, shift, done):
+    scores = [scale * (i % 3 - 1) + shift for i in range(30)]
+    path = write(tmp_path / "ratings.jsonl", rated(scores))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        data = read_training_ratings(path, None, Layout())
+    assert [f"the scores of {path} are far from standardised" in str(warning.message) for warning in found] == [
+        True
+    ] * done
+    train = np.array(data.sides["train"]["score"])
+    if not done:
+        assert data.standardized is None
+        assert sorted([*data.sides["train"]["score"], *data.sides["validation"]["score"]]) == sorted(scores)
+        return
+    assert (train.mean(), train.std()) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
+    group = data.standardized["groups"]["all"]
+    assert (data.standardized["by"], group["ratings"]) == ("file", len(train))
+    # Back on the old scale, the ratings are those of the file, validation's too: one mean and deviation for both.
+    back = [s * group["deviation"] + group["mean"] for side in data.sides.values() for s in side["score"]]
+    assert sorted(back) == pytest.approx(sorted(scores))
+
+
+def test_each_language_pair_is_standardised_by_its_own_training_ratings(tmp_path):
+    train = rated([10.0, 30.0] * 15, "de-en") + rated([60.0, 100.0] * 15, "zh-en") + rated([50.0] * 3, "fi-en")
+    held = [rated([40.0], lp, "held")[0] for lp in ("de-en", "zh-en", "ru-en")]
+    held[2]["score"] = 55.0
+    files = write(tmp_path / "train.jsonl", train), write(tmp_path / "held.jsonl", held)
+    with pytest.warns(UserWarning, match="are standardised now .mean 0, deviation 1 by lp."):
+        data = read_training_ratings(*files, Layout())
+    assert sorted(set(np.round(data.sides["train"]["score"][:60], 6))) == [-1.0, 1.0]
+    # By the mean and deviation of the training ratings of the pair: (40 - 20) / 10 and (40 - 80) / 20
+    assert data.sides["validation"]["score"][:2] == pytest.approx([2.0, -2.0])
+    # a pair of few ratings, or of none, by those of all
+    others = data.standardized["groups"]["all others"]
+    assert data.sides["validation"]["score"][2] == pytest.approx((55 - others["mean"]) / others["deviation"])
+    assert set(data.standardized["groups"]) == {"de-en", "zh-en", "all others"}
+    assert data.standardized["groups"]["zh-en"] == {"mean": 80.0, "deviation": 20.0, "ratings": 30}
+
+
+def test_ratings_that_are_left_as_they_are(tmp_path):
+    scores = [float(i % 100) for i in range(40)]
+    path = write(tmp_path / "ratings.jsonl", rated(scores))
+    data = read_training_ratings(path, None, Layout(), standardize=False)
+    assert data.standardized is None
+    assert sorted([*data.sides["train"]["score"], *data.sides["validation"]["score"]]) == scores
+
+
+def test_ratings_are_kept_on_disk_and_read_anew_when_the_file_changes(tmp_path):
+    path = write(tmp_path / "ratings.jsonl", rated([float(i % 3) - 1 for i in range(30)]))
+    first = read_training_ratings(path, None, Layout()).sides
+    assert all(Path(file["filename"]).stat().st_size for side in first.values() for file in side.cache_files)
+    assert first["train"].cache_files and first["validation"].cache_files
+    write(tmp_path / "ratings.jsonl", rated([0.5 * (float(i % 3) - 1) for i in range(30)]))
+    second = read_training_ratings(path, None, Layout()).sides
+    assert max(second["train"]["score"]) == 0.5
+    write(tmp_path / "ratings.jsonl", [{"reference": "a", "candidate": "b", "score": "many"}] * 30)
+    with pytest.raises(ValueError, match="30 bad record.s.: line 1: score must be a number"):
+        read_training_ratings(path, None, Layout())
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "message"),
+    [
+        (2, {}, r"has 2 rating\(s\), too few to set any apart for validation: at least 20 are needed"),
+        (1, {"validation_ratio": 0.5}, "at least 4 are needed with validation_ratio 0.5, or a --validation-file"),
+        (1, {"validation_file": True}, r"the train ratings \(1 of .*ratings.jsonl\) must be at least two"),
+    ],
+)
+def test_too_few_ratings(tmp_path, count, more, message):
+    more = dict(more)
+    path = write(tmp_path / "ratings.jsonl", rated([float(i) for i in range(count)]))
+    validation_file = path if more.pop("validation_file", False) else None
+    with pytest.raises(ValueError, match=message):
+        read_training_ratings(path, validation_file, Layout(), **more)
+
+
+def test_better_and_worse_ratings_of_a_segment_are_found_by_their_raw_scores(tmp_path):
+    rows = [
+        {"reference": text, "candidate": f"{text} {raw}", "score": raw / 50 - 1, "raw_score": raw}
+        for text, raw in [("a", 10.0), ("b", 90.0), ("a", 40.0), ("b", 70.0), ("a", 35.0), ("b", None)]
+        if raw is not None
+    ]
+    path = write(tmp_path / "ratings.jsonl", rows)
+    side = read_training_ratings(path, path, Layout()).sides["validation"]
+    better, worse = rank_indices(side, Layout())
+    assert (better.tolist(), worse.tolist()) == ([2, 4], [0, 0])  # 90 and 70 are too close
+    with pytest.raises(ValueError, match="metric_for_best_model darr needs validation ratings with a raw_score"):
+        rank_indices(side.select([1, 3]), Layout())
