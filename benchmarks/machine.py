@@ -1,4 +1,4 @@
-"""What every benchmark records of itself and the machine; and what the machine can do: matrix products, useful operations, memory."""
+"""Record what a benchmark measured, its command and the machine, and measure the machine: matrix products and memory."""
 
 from __future__ import annotations
 
@@ -15,75 +15,75 @@ from typing import Any
 import torch
 
 ROWS = {"cpu": 2048, "cuda": 65536}
-# Of what is timed beside this package, where it is installed.
+# Packages that are timed beside this one, if they are installed.
 PEERS = ("bert-score", "onnxruntime", "evaluate")
 
 
 def write_result(
     output: str | Path,
-    kind: str,
+    benchmark: str,
     unit: str | Mapping[str, str],
     figures: Mapping[str, Any],
-    words: Sequence[str] | None = None,
-    **more: Any,
+    argv: Sequence[str] | None = None,
+    **fields: Any,
 ) -> dict[str, Any]:
     """Write what a benchmark measured, with the command that repeats it, the unit, the machine and the versions.
 
     Args:
-        output: the JSON file.
-        kind: the benchmark's name.
-        unit: of the figures; by the figure's name where they differ.
-        figures: what was measured, by name; "machine" may be among them.
-        words: the command line that repeats it; by default this process's.
-        more: fields of `Result`, such as seed or data.
+        output: JSON file.
+        benchmark: name of the benchmark.
+        unit: unit of the figures, or the unit of each figure by its name.
+        figures: measured values by name; "machine" may be among them.
+        argv: command line that repeats the measurement; default: that of this process.
+        fields: fields of `Result`, such as seed or data.
 
     Returns:
-        the object in the file.
+        the JSON object in the file.
     """
     from bleurt_repro.training.results import Result, versions
 
-    found = {"machine": description(torch.get_num_threads(), "cpu"), **figures, "unit": unit}
-    result = Result(kind, command(words), found, versions={**versions(), **_peers()}, **more)
+    values = {"machine": description(torch.get_num_threads(), "cpu"), **figures, "unit": unit}
+    result = Result(benchmark, command(argv), values, versions={**versions(), **_peer_versions()}, **fields)
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     result.write(output)
     return result.to_json()
 
 
-def command(words: Sequence[str] | None = None) -> str:
-    """Return the command line of this process, files and folders by name, with the cores that it was held to.
+def command(argv: Sequence[str] | None = None) -> str:
+    """Return a command line with files and folders by name, and the cores that this process may use.
 
     Args:
-        words: the command line; by default this process's.
+        argv: command line; default: that of this process.
     """
-    words = sys.argv if words is None else words
-    shown = [word if word.startswith("-") else Path(word).name for word in words[1:]]
-    run = " ".join(["python", f"benchmarks/{Path(words[0]).name}", *shown])
+    argv = sys.argv if argv is None else argv
+    arguments = [argument if argument.startswith("-") else Path(argument).name for argument in argv[1:]]
+    run = " ".join(["python", f"benchmarks/{Path(argv[0]).name}", *arguments])
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    held = 0 < len(cores) < (os.cpu_count() or 1)
-    return f"taskset -c {','.join(map(str, cores))} {run}" if held else run
+    is_limited = 0 < len(cores) < (os.cpu_count() or 1)
+    return f"taskset -c {','.join(map(str, cores))} {run}" if is_limited else run
 
 
-def _peers() -> dict[str, str]:
-    found = {}
+def _peer_versions() -> dict[str, str]:
+    versions = {}
     for name in PEERS:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def matrix_rate(width: int, inner: int, device: str, dtype: torch.dtype = torch.float32, repeats: int = 7) -> float:
-    """Multiply matrices of the shapes that an encoder has, by every product that torch offers here.
+    """Measure the rate of matrix products of the shapes in an encoder, with every product that torch offers here.
 
     Args:
         width, inner: sizes of the hidden and the intermediate layer.
         device: "cpu" or "cuda".
-        dtype: the arithmetic.
-        repeats: how often each; the median counts.
+        dtype: arithmetic of the products.
+        repeats: number of repetitions; the median is used.
 
     Returns:
-        operations a second of the faster product, the mean of both shapes.
+        operations per second of the faster product, the mean of both shapes.
     """
     rates = []
     for columns, outputs in ((width, inner), (inner, width)):
@@ -99,11 +99,11 @@ def matrix_rate(width: int, inner: int, device: str, dtype: torch.dtype = torch.
 
 
 def useful_operations(config: Any, lengths: Sequence[int]) -> float:
-    """Count the operations that scores need: all layers over all tokens, but the last for [CLS] only; no padding.
+    """Compute the operations that scores need: all layers over all tokens, the last one for [CLS] only, without padding.
 
     Args:
-        config: of a BERT-shaped model.
-        lengths: tokens of each pair.
+        config: configuration of a model with the architecture of BERT.
+        lengths: number of tokens of each pair.
     """
     width, inner = config.hidden_size, config.intermediate_size
     token = 8 * width**2 + 4 * width * inner
@@ -121,10 +121,10 @@ def peak_memory() -> int:
 
 
 def description(threads: int, device: str) -> dict[str, Any]:
-    """Describe the machine: processor, instructions, GPU, threads, cores.
+    """Return the processor, its instructions, the GPU, and the numbers of threads and cores.
 
     Args:
-        threads: that torch computes with.
+        threads: number of threads of torch.
         device: "cpu" or "cuda".
     """
     models = [

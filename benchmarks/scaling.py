@@ -47,8 +47,8 @@ def main() -> None:
     parser.add_argument("--kill-count", type=int, default=20_000, help="pairs for the killed run; 0: leave out")
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         checkpoint = options.checkpoint or narrow_checkpoint(folder / "narrow")
         results: dict[str, Any] = {"checkpoint": options.checkpoint or "narrow", "growth": []}
         for count in options.counts:
@@ -86,10 +86,10 @@ def write_pairs(file: Path, count: int) -> None:
             lines.write(json.dumps({"reference": f"{number} {reference}", "candidate": candidate}) + "\n")
 
 
-def command(checkpoint: str, pairs: Path, output: Path, *words: str) -> list[str]:
+def command(checkpoint: str, pairs: Path, output: Path, *options: str) -> list[str]:
     """Return the command that scores a file."""
     run = [sys.executable, "-m", "bleurt_repro.cli", "score", "--device", "cpu", "--checkpoint", checkpoint]
-    return [*run, "--pairs", str(pairs), "--output", str(output), *words]
+    return [*run, "--pairs", str(pairs), "--output", str(output), *options]
 
 
 def whole(folder: Path, checkpoint: str, count: int) -> dict[str, float]:
@@ -130,7 +130,7 @@ def shards(folder: Path, checkpoint: str, count: int) -> dict[str, float]:
             if any(process.wait() for process in processes):
                 raise SystemExit("a shard failed")
             times[number].append(time.perf_counter() - start)
-    ratios = [one / two for one, two in zip(times[1], times[2], strict=True)]
+    ratios = [alone / together for alone, together in zip(times[1], times[2], strict=True)]
     return {"pairs": count, "one": times[1], "two": times[2], "ratios": ratios, "median_ratio": sorted(ratios)[1]}
 
 
@@ -145,9 +145,9 @@ def kill(folder: Path, checkpoint: str, count: int) -> dict[str, Any]:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = json.loads(journal.read_text())["counts"]["records"] if journal.exists() else None
+    records = json.loads(journal.read_text())["counts"]["records"] if journal.exists() else None
     subprocess.run(command(checkpoint, pairs, killed), check=True)
-    return {"pairs": count, "killed_after": done, "same_bytes": alone.read_bytes() == killed.read_bytes()}
+    return {"pairs": count, "killed_after": records, "same_bytes": alone.read_bytes() == killed.read_bytes()}
 
 
 def write(results: dict[str, Any], output: Path) -> None:

@@ -28,12 +28,12 @@ from typing import Any
 SIZES = {"base": (12, 768), "large": (24, 1024)}
 UNITS = {
     "seconds": "seconds of wall time for all pairs of the way, by round",
-    "pairs_per_second": "pairs a second, of the median round",
+    "pairs_per_second": "pairs per second, of the median round",
     "share_of_matrix_rate": "useful operations over those of matrix products alone",
     "padded_over_real_tokens": "tokens",
     "largest_difference": "of scores, from the plain loop's",
     "memory_mb": "megabytes (10^6 bytes) above the loaded model",
-    "matrix_rate": "operations a second",
+    "matrix_rate": "operations per second",
 }
 
 
@@ -69,8 +69,8 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(options.threads)
-    with tempfile.TemporaryDirectory() as made:
-        checkpoint = random_checkpoint(options, Path(made)) if options.size else options.checkpoint
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = random_checkpoint(options, Path(folder)) if options.size else options.checkpoint
         pairs = sample(options)
         if options.memory_of:
             print(json.dumps(memory(options, checkpoint, pairs)))
@@ -120,7 +120,7 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
     """Make every way that works here."""
     import importlib.util
 
-    from strategies import BERT_SCORE, COMET, METRICX, bert_score, comet, metricx, own, peers
+    from strategies import BERT_SCORE, COMET, METRICX, bert_score, comet, metricx, ours, peers
 
     from bleurt_repro import BleurtScorer
 
@@ -131,11 +131,11 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
     batches = (
         "no padding" if options.device == "cpu" else f"sorted, batches of {exact.members[0].batch_tokens:,} tokens"
     )
-    makers: dict[str, Any] = {"ours, exact": lambda: own("ours, exact", exact, f"float32, {batches}")}
-    makers["ours, bfloat16"] = lambda: own("ours, bfloat16", scorer(dtype="bfloat16"), f"bfloat16, {batches}")
+    makers: dict[str, Any] = {"ours, exact": lambda: ours("ours, exact", exact, f"float32, {batches}")}
+    makers["ours, bfloat16"] = lambda: ours("ours, bfloat16", scorer(dtype="bfloat16"), f"bfloat16, {batches}")
     if options.device == "cpu" and importlib.util.find_spec("onnxruntime"):
-        makers["ours, ONNX"] = lambda: own("ours, ONNX", scorer(backend="onnx"), "ONNX Runtime, float32")
-        makers["ours, int8"] = lambda: own("ours, int8", scorer(backend="onnx-int8"), "ONNX Runtime, int8")
+        makers["ours, ONNX"] = lambda: ours("ours, ONNX", scorer(backend="onnx"), "ONNX Runtime, float32")
+        makers["ours, int8"] = lambda: ours("ours, int8", scorer(backend="onnx-int8"), "ONNX Runtime, int8")
     if importlib.util.find_spec("bert_score"):
         layers = options.bertscore_layer or exact.model.config.num_hidden_layers
         makers[BERT_SCORE] = lambda: bert_score(str(exact.folder), layers, options.device)
@@ -171,7 +171,7 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
     rows = []
     for way in timed:
         count = few if way.slow else len(pairs)
-        own, middle = lengths[:count], statistics.median(seconds[way.name])
+        way_lengths, middle = lengths[:count], statistics.median(seconds[way.name])
         differs = plain and [abs(a - b) for a, b in zip(scores[way.name], plain, strict=False)]
         rows.append(
             {
@@ -181,8 +181,8 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
                 "pairs": count,
                 "seconds": seconds[way.name],
                 "pairs_per_second": count / middle,
-                "share_of_matrix_rate": useful_operations(config, own) / middle / rate,
-                "padded_over_real_tokens": way.padded_tokens(own) / sum(own),
+                "share_of_matrix_rate": useful_operations(config, way_lengths) / middle / rate,
+                "padded_over_real_tokens": way.padded_tokens(way_lengths) / sum(way_lengths),
                 "largest_difference": max(differs) if differs and way.comparable else None,
             }
         )
@@ -218,14 +218,14 @@ def memory(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str, 
 
 def memory_of(options: argparse.Namespace, name: str) -> dict[str, float]:
     """Run this file again for one way's memory, on as many pairs as the slow ways score."""
-    words = [sys.executable, __file__, "--memory-of", name, "--pairs", options.pairs, "--output", options.output]
-    words += ["--sample", str(min(options.slow_sample, 256)), "--checkpoint", options.checkpoint]
-    words += ["--threads", str(options.threads), "--device", options.device]
-    words += ["--size", options.size] if options.size else []
-    words += ["--bertscore-layer", str(options.bertscore_layer)] if options.bertscore_layer else []
-    words += ["--large-peers"] if options.large_peers else []
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, __file__, "--memory-of", name, "--pairs", options.pairs, "--output", options.output]
+    command += ["--sample", str(min(options.slow_sample, 256)), "--checkpoint", options.checkpoint]
+    command += ["--threads", str(options.threads), "--device", options.device]
+    command += ["--size", options.size] if options.size else []
+    command += ["--bertscore-layer", str(options.bertscore_layer)] if options.bertscore_layer else []
+    command += ["--large-peers"] if options.large_peers else []
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def write(results: dict[str, Any], output: Path) -> None:

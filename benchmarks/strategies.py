@@ -111,7 +111,7 @@ def peers(scorer: BleurtScorer) -> list[Strategy]:
     ]
 
 
-def own(name: str, scorer: BleurtScorer, setting: str) -> Strategy:
+def ours(name: str, scorer: BleurtScorer, setting: str) -> Strategy:
     """Return our scorer as it is."""
 
     def score(pairs: Sequence[Pair]) -> list[float]:
@@ -136,12 +136,12 @@ def bert_score(encoder: str, layers: int, device: str) -> Strategy:
     """
     from bert_score import BERTScorer
 
-    made = BERTScorer(model_type=encoder, num_layers=layers, device=device)
-    made._model.float()
+    scorer = BERTScorer(model_type=encoder, num_layers=layers, device=device)
+    scorer._model.float()
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         references, candidates = ([text or "." for text in texts] for texts in zip(*pairs, strict=True))
-        return made.score(candidates, references)[2].tolist()
+        return scorer.score(candidates, references)[2].tolist()
 
     return Strategy(BERT_SCORE, "run", f"float32, layer {layers}, its batches of 64", score, sum, comparable=False)
 
@@ -189,9 +189,16 @@ def comet(scorer: BleurtScorer) -> Strategy:
             for batch in by_length(candidates, COMET_BATCH):
                 first, second = (embed([lengths[i] for i in batch]) for lengths in (candidates, references))
                 source = embed([references[i] for i in batch])
-                parts = [second, first, first * second, (first - second).abs(), first * source, (first - source).abs()]
-                for i, one in zip(batch, head(torch.cat(parts, 1))[:, 0].tolist(), strict=True):
-                    scores[i] = one
+                features = [
+                    second,
+                    first,
+                    first * second,
+                    (first - second).abs(),
+                    first * source,
+                    (first - source).abs(),
+                ]
+                for i, score in zip(batch, head(torch.cat(features, 1))[:, 0].tolist(), strict=True):
+                    scores[i] = score
         return scores
 
     return Strategy(
@@ -210,8 +217,8 @@ def metricx(scorer: BleurtScorer) -> Strategy:
         lengths = texts.lengths([f"candidate: {candidate} reference: {reference}" for reference, candidate in pairs])
         start = torch.zeros(1, 1, dtype=torch.long)
         with torch.inference_mode():
-            made = [model(**texts.batch([length - 2]), decoder_input_ids=start).logits for length in lengths]
-        return [logits[0, 0, -1].item() for logits in made]
+            outputs = [model(**texts.batch([length - 2]), decoder_input_ids=start).logits for length in lengths]
+        return [logits[0, 0, -1].item() for logits in outputs]
 
     return Strategy(METRICX, "random weights", "mT5 large, given order, batches of 1", score, sum, True, False)
 

@@ -84,6 +84,7 @@ def main() -> None:
 def prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Open the model, and encode the ratings once, as fine-tuning does."""
     from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
+    from bleurt_repro.metric.loading.checksums import file_records
     from bleurt_repro.metric.loading.open import find_checkpoint
     from bleurt_repro.metric.loading.save import prepare_scorer
     from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
@@ -92,7 +93,9 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     model, tokenizer = open_trainable(find_checkpoint(options.model))
     layout = training_layout(model, tokenizer, options.max_length)
     prepare_scorer(model, tokenizer, layout)
-    texts = read_training_ratings(options.ratings, None, layout, seed=1).sides["train"]
+    texts = read_training_ratings(
+        options.ratings, None, layout, hashes=[file_records([options.ratings])[0]["sha256"]], seed=1
+    ).sides["train"]
     return {
         "model": model,
         "data": encode_texts(texts, tokenizer, layout, keep=["score"]),

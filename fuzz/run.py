@@ -2,8 +2,8 @@
 
     python -m fuzz.run pairs --seconds 300 [--corpus FOLDER]
 
-Inputs that found something new are kept in the corpus; one that fails is written to the folder as crash-*, slow-* or
-oom-*, and the run ends with the traceback.
+Inputs that reach new code are added to the corpus. An input that fails is written to the folder as crash-*, slow-* or oom-*,
+and the run ends with the traceback.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import os
 import sys
 from pathlib import Path
 
-# Instrumented, so that the fuzzer sees which of their branches an input takes.
+# Packages that are instrumented, so that the fuzzer sees which branches an input takes.
 WATCHED = ["bleurt_repro", "json", "csv", "zipfile", "gzip", "yaml"]
-SECONDS_A_CASE = 20
+SECONDS_PER_CASE = 20
 MEGABYTES = 3000
 LONGEST = 4096  # bytes
-# Imported before, and so without the instrumentation, which takes minutes for them.
+# Libraries that are imported without instrumentation, which would take minutes.
 LIBRARIES = {
     "ratings": ("pyarrow", "pyarrow.parquet"),
     "configs": ("torch", "transformers"),
@@ -50,7 +50,7 @@ def main() -> None:
             TARGETS[options.target](path.read_bytes())
     arguments = [
         f"-max_total_time={options.seconds}",
-        f"-timeout={SECONDS_A_CASE}",
+        f"-timeout={SECONDS_PER_CASE}",
         f"-rss_limit_mb={MEGABYTES}",
         f"-max_len={LONGEST}",
         f"-artifact_prefix={corpus.parent}/{options.target}-",

@@ -1,7 +1,7 @@
-"""One target for each reader: bytes in; out comes nothing, or an exception that the reader must not raise.
+"""One target for each reader of files: bytes in, no unexpected exception out.
 
-A target puts the bytes where a user's file would be and reads it. ValueError, TypeError and OSError are answers, since
-the command line makes one line of them, if they name the file at fault; all else is a find.
+A target writes the bytes to a file as a user would have it, and reads it. ValueError, TypeError and OSError that name the file
+are expected, since the command line prints them in one line; any other exception is a finding.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
 
-ANSWERS = (ValueError, TypeError, OSError)
+EXPECTED_ERRORS = (ValueError, TypeError, OSError)
 KNOWN_SETTINGS = ("seed", "model", "learning_rate", "output_dir", "optim_args")
 
 
 @contextlib.contextmanager
 def clear_errors(*names: str) -> Iterator[None]:
-    """Take an answer for one, if it names one of the files.
+    """Ignore expected errors that name one of the files.
 
     Raises:
-        AssertionError: if it names none.
+        AssertionError: if an expected error names none of them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             yield
-        except ANSWERS as error:
+        except EXPECTED_ERRORS as error:
             if not any(name in str(error) for name in names):
                 raise AssertionError(f"{type(error).__name__} names none of {names}: {error}") from error
 
 
 @contextlib.contextmanager
 def folder_with(**files: bytes) -> Iterator[Path]:
-    """Make a folder of files, by name with "__" for the dot, for as long as the context lasts."""
+    """Make a temporary folder of files; "__" in a name stands for the dot."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         for file, content in files.items():
             (Path(name) / file.replace("__", ".")).write_bytes(content)
@@ -45,7 +45,7 @@ def folder_with(**files: bytes) -> Iterator[Path]:
 
 
 def fuzz_pairs(data: bytes) -> None:
-    """Text to score: JSON lines of pairs, or a list of texts in any of its forms; the first byte says which."""
+    """Read text to score: JSON lines of pairs, or segments in any format; the first byte selects the format."""
     from bleurt_repro.metric.files.texts import COLUMNS, SUFFIXES, PairStream, read_segments
 
     form, content = data[:1] or b"\0", data[1:]
@@ -60,7 +60,7 @@ def fuzz_pairs(data: bytes) -> None:
 
 
 def fuzz_ratings(data: bytes) -> None:
-    """Human ratings and raw texts in any of their forms; the first byte says which."""
+    """Read human ratings or raw texts in any format; the first byte selects the format."""
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records, ratings_features
     from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 
@@ -78,7 +78,7 @@ def fuzz_ratings(data: bytes) -> None:
 
 
 def fuzz_configs(data: bytes) -> None:
-    """YAML of training and of synthetic pairs, and an ensemble's JSON; the first byte says which."""
+    """Read the YAML of training or of synthetic pairs, or an ensemble's JSON; the first byte selects which."""
     from bleurt_repro.datasets_builders.synthetic.config import read_config
     from bleurt_repro.metric.loading.ensemble import read_ensemble
     from bleurt_repro.training.arguments import read_yaml
@@ -96,27 +96,27 @@ def fuzz_configs(data: bytes) -> None:
 
 
 def fuzz_archives(data: bytes) -> None:
-    """A zip, as an official checkpoint comes in: nothing outside the folder, nothing much larger than the zip."""
+    """Unpack a zip, as of an official checkpoint: no file outside the folder, and none much larger than the zip."""
     from bleurt_repro.metric.convert.convert import MOST_GROWTH, SMALL, unpack_zip
 
     with folder_with(archive__zip=data) as folder:
         with clear_errors("archive.zip"):
             unpack_zip(folder / "archive.zip", folder / "inside")
         assert {path.name for path in folder.iterdir()} <= {"archive.zip", "inside"}
-        found = [path for path in (folder / "inside").rglob("*") if path.is_file() or path.is_symlink()]
-        assert not any(path.is_symlink() for path in found)
-        assert sum(path.stat().st_size for path in found) <= max(SMALL, MOST_GROWTH * len(data))
+        files = [path for path in (folder / "inside").rglob("*") if path.is_file() or path.is_symlink()]
+        assert not any(path.is_symlink() for path in files)
+        assert sum(path.stat().st_size for path in files) <= max(SMALL, MOST_GROWTH * len(data))
 
 
 def fuzz_settings(data: bytes) -> None:
-    """bleurt_config.json and bert_config.json of an official checkpoint, or config.json of a bleurt-pytorch one."""
+    """Read bleurt_config.json and bert_config.json of an official checkpoint, or config.json of a bleurt-pytorch one."""
     from types import SimpleNamespace
 
     from bleurt_repro.metric.calibration import Calibration
     from bleurt_repro.metric.convert.official_checkpoint import load_official
     from bleurt_repro.metric.layout import Layout
-    from bleurt_repro.metric.loading.architecture import read_settings
     from bleurt_repro.metric.loading.bleurt_pytorch import load_bleurt_pytorch
+    from bleurt_repro.metric.loading.limits import read_settings
 
     form, content = data[:1] or b"\0", data[1:]
     first, _, second = content.partition(b"\n--\n")
@@ -139,19 +139,19 @@ def fuzz_settings(data: bytes) -> None:
 
 
 def fuzz_weights(data: bytes) -> None:
-    """A safetensors file: read as a checkpoint's weights, and looked at before publishing."""
+    """Read a safetensors file as the weights of a checkpoint, and check it as before publishing."""
     from bleurt_repro.hub_cards.checks import check_files
     from bleurt_repro.hub_cards.contents import File
     from bleurt_repro.metric.loading.bleurt_pytorch import read_weights
 
     with folder_with(model__safetensors=data) as folder:
         with clear_errors("model.safetensors"):
-            read_weights(folder)
+            read_weights(folder, "bert.")
         check_files([File("model.safetensors", folder / "model.safetensors")])
 
 
 def fuzz_uploads(data: bytes) -> None:
-    """A file given to the demo: read, and shown with everything in it escaped."""
+    """Read a file that is uploaded to the demo, and show it with all of its text escaped."""
     from bleurt_repro.metric.demo.highlight import differences_html
     from bleurt_repro.metric.demo.visitor_input import read_upload
     from bleurt_repro.metric.files.tables import FORMULA_STARTS, csv_text
@@ -162,12 +162,12 @@ def fuzz_uploads(data: bytes) -> None:
     with folder_with(**{name.replace(".", "__"): content}) as folder:
         texts: list[str] = []
         with clear_errors(name):
-            found = read_upload(str(folder / name), list(COLUMNS)[form[0] // 16 % 3])
-            texts = [text for item in found[:20] for text in ([item] if isinstance(item, str) else item)]
+            segments = read_upload(str(folder / name), list(COLUMNS)[form[0] // 16 % 3])
+            texts = [text for item in segments[:20] for text in ([item] if isinstance(item, str) else item)]
         for text in texts:
             html = differences_html([texts[0]], text)
-            shown = re.sub(r" <del>.*?</del>|<del>.*?</del> ", "", html, flags=re.DOTALL)
-            assert unescape(shown.replace("<mark>", "").replace("</mark>", "")) == text
+            visible = re.sub(r" <del>.*?</del>|<del>.*?</del> ", "", html, flags=re.DOTALL)
+            assert unescape(visible.replace("<mark>", "").replace("</mark>", "")) == text
             assert not csv_text(["text"], [[text]]).split("\r\n", 1)[1].startswith(FORMULA_STARTS)
 
 

@@ -48,12 +48,12 @@ def test_every_file_has_its_command_unit_machine_and_versions(load, tmp_path, mo
     written = load("machine").write_result(
         tmp_path / "new" / "speed.json", "speed", {"pairs": "pairs scored"}, {"pairs": 7}
     )
-    found = json.loads((tmp_path / "new" / "speed.json").read_text())
-    assert found == written
-    assert found["command"].endswith("python benchmarks/speed.py --output speed.json --minutes 20")
-    assert found["kind"] == "speed" and found["unit"] == {"pairs": "pairs scored"} and found["pairs"] == 7
-    assert found["machine"]["processor"] and found["machine"]["cores"] == os.cpu_count()
-    assert {"bleurt_repro", "python", "torch", "transformers"} <= set(found["versions"])
+    record = json.loads((tmp_path / "new" / "speed.json").read_text())
+    assert record == written
+    assert record["command"].endswith("python benchmarks/speed.py --output speed.json --minutes 20")
+    assert record["kind"] == "speed" and record["unit"] == {"pairs": "pairs scored"} and record["pairs"] == 7
+    assert record["machine"]["processor"] and record["machine"]["cores"] == os.cpu_count()
+    assert {"bleurt_repro", "python", "torch", "transformers"} <= set(record["versions"])
 
 
 def test_the_command_names_the_core_that_the_process_is_held_to(load, monkeypatch):
@@ -111,20 +111,20 @@ def test_random_weights_take_the_checkpoints_architecture(load, tmp_path, monkey
     monkeypatch.setitem(scoring.SIZES, "base", (2, 64))
     encoder = make_tiny_encoder(tmp_path / "encoder", "mpnet")
     options = argparse.Namespace(size="base", seed=0, checkpoint=str(encoder))
-    made = BleurtScorer(scoring.random_checkpoint(options, tmp_path / "made"), device="cpu", progress=False)
-    config = made.model.config
-    assert (type(made.model).__name__, config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (
+    scorer = BleurtScorer(scoring.random_checkpoint(options, tmp_path / "made"), device="cpu", progress=False)
+    config = scorer.model.config
+    assert (type(scorer.model).__name__, config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (
         "MPNetForSequenceClassification", 2, 64, 256,
     )  # fmt: skip
-    assert (made.layout.separators, made.layout.max_length) == (2, 64)
-    expected = strategies.own("ours, exact", made, "float32").score(PAIRS)
-    for way in strategies.peers(made):
+    assert (scorer.layout.separators, scorer.layout.max_length) == (2, 64)
+    expected = strategies.ours("ours, exact", scorer, "float32").score(PAIRS)
+    for way in strategies.peers(scorer):
         assert way.score(PAIRS) == pytest.approx(expected, abs=1e-5), way.name
 
 
 def test_all_ways_of_the_same_model_agree(load, scorer):
     strategies = load("strategies")
-    expected = strategies.own("ours, exact", scorer, "float32").score(PAIRS)
+    expected = strategies.ours("ours, exact", scorer, "float32").score(PAIRS)
     ways = strategies.peers(scorer)
     assert len(ways) >= 2
     for way in ways:
@@ -141,17 +141,17 @@ def test_bertscore_computes_in_float32_though_the_encoder_is_stored_in_float16(l
     scorer.model.base_model.float()
     scorer.tokenizer.save_pretrained(tmp_path)
     assert AutoModel.from_pretrained(tmp_path).dtype == torch.float16
-    made = []
-    keep = BERTScorer.__init__
+    scorers = []
+    initialise = BERTScorer.__init__
 
-    def remember(self, *words, **named):
-        keep(self, *words, **named)
-        made.append(self)
+    def remember(self, *arguments, **options):
+        initialise(self, *arguments, **options)
+        scorers.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BERTScorer, "__init__", remember)
         way = load("strategies").bert_score(str(tmp_path), scorer.model.config.num_hidden_layers, "cpu")
-    assert {weight.dtype for weight in made[0]._model.parameters()} == {torch.float32}
+    assert {weight.dtype for weight in scorers[0]._model.parameters()} == {torch.float32}
     assert len(way.score(PAIRS)) == 3 and (way.how, way.setting) == (
         "run",
         f"float32, layer {scorer.model.config.num_hidden_layers}, its batches of 64",
@@ -169,7 +169,9 @@ def test_bertscore_compares_the_layer_that_is_asked_for(load, scorer):
 
 def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
     pairs = tmp_path / "pairs.jsonl"
-    pairs.write_text("".join(json.dumps({"reference": one, "candidate": two}) + "\n" for one, two in PAIRS))
+    pairs.write_text(
+        "".join(json.dumps({"reference": reference, "candidate": candidate}) + "\n" for reference, candidate in PAIRS)
+    )
     scoring, report = load("scoring"), load("report")
     options = argparse.Namespace(
         pairs=str(pairs), output="out", checkpoint=str(scorer.folder), size=None, sample=3, slow_sample=2, rounds=1,

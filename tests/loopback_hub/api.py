@@ -40,9 +40,9 @@ class Request:
         """What the body says."""
         return json.loads(self.body or b"{}")
 
-    def check(self, kind: str, repo: str, write: bool = False) -> None:
+    def check(self, repo_type: str, repo: str, write: bool = False) -> None:
         """Refuse who may not see or change a repository."""
-        private = self.store.read(kind, repo)["private"]
+        private = self.store.read(repo_type, repo)["private"]
         if self.user is None and private:
             raise NotThere("RepoNotFound")
         if self.user is None and write:
@@ -69,22 +69,22 @@ def create_repository(request: Request) -> Answer:
     """Make a repository."""
     if request.user is None:
         return Answer(401, {"error": "Invalid username or password."})
-    wanted = request.json
-    kind = wanted.get("type") or "model"
-    name = f"{wanted.get('organization') or request.user}/{wanted['name']}"
-    url = f"{request.url}/{'' if kind == 'model' else kind + 's/'}{name}"
+    options = request.json
+    repo_type = options.get("type") or "model"
+    name = f"{options.get('organization') or request.user}/{options['name']}"
+    url = f"{request.url}/{'' if repo_type == 'model' else repo_type + 's/'}{name}"
     with request.store.lock:
-        if request.store.exists(kind, name):
+        if request.store.exists(repo_type, name):
             return Answer(409, {"error": "You already created this repo", "url": url})
-        private = wanted.get("visibility") == "private" or bool(wanted.get("private"))
-        request.store.create(kind, name, private, wanted.get("sdk"))
+        private = options.get("visibility") == "private" or bool(options.get("private"))
+        request.store.create(repo_type, name, private, options.get("sdk"))
     return Answer(body={"url": url, "name": name, "id": name})
 
 
-def preupload(request: Request, repo: str, revision: str, kind: str) -> Answer:
+def preupload(request: Request, repo: str, revision: str, repo_type: str) -> Answer:
     """Answer how each file is to be sent, and what the repository has already."""
-    request.check(kind, repo, write=True)
-    _, present = request.store.files(kind, repo, revision)
+    request.check(repo_type, repo, write=True)
+    _, present = request.store.files(repo_type, repo, revision)
     files = []
     for file in request.json["files"]:
         large = is_large(file["path"], file["size"], base64.b64decode(file["sample"]))
@@ -94,9 +94,9 @@ def preupload(request: Request, repo: str, revision: str, kind: str) -> Answer:
     return Answer(body={"files": files})
 
 
-def large_batch(request: Request, repo: str, kind: str = "model") -> Answer:
+def large_batch(request: Request, repo: str, repo_type: str = "model") -> Answer:
     """Answer where large files go (https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md)."""
-    request.check(kind, repo, write=True)
+    request.check(repo_type, repo, write=True)
     objects = []
     for item in request.json["objects"]:
         answer = {"oid": item["oid"], "size": item["size"]}
@@ -124,9 +124,9 @@ def verify(request: Request) -> Answer:
     return Answer(200 if whole else 404, {})
 
 
-def commit(request: Request, repo: str, revision: str, kind: str) -> Answer:
+def commit(request: Request, repo: str, revision: str, repo_type: str) -> Answer:
     """Take a commit: lines of JSON, a header and then a file each."""
-    request.check(kind, repo, write=True)
+    request.check(repo_type, repo, write=True)
     lines = [json.loads(line) for line in request.body.splitlines() if line]
     header = next(line["value"] for line in lines if line["key"] == "header")
     changes: dict[str, Entry | None] = {}
@@ -141,8 +141,8 @@ def commit(request: Request, repo: str, revision: str, kind: str) -> Answer:
         elif line["key"] == "deletedFile":
             changes[value["path"]] = None
     pull_request = request.query.get("create_pr") == "1"
-    oid, number = request.store.commit(kind, repo, revision, header["summary"], changes, pull_request)
-    base = f"{request.url}/{'' if kind == 'model' else kind + 's/'}{repo}"
+    oid, number = request.store.commit(repo_type, repo, revision, header["summary"], changes, pull_request)
+    base = f"{request.url}/{'' if repo_type == 'model' else repo_type + 's/'}{repo}"
     return Answer(
         body={
             "success": True,
@@ -153,32 +153,32 @@ def commit(request: Request, repo: str, revision: str, kind: str) -> Answer:
     )
 
 
-def create_branch(request: Request, repo: str, name: str, kind: str) -> Answer:
+def create_branch(request: Request, repo: str, name: str, repo_type: str) -> Answer:
     """Make a branch of main, or of the starting point."""
-    request.check(kind, repo, write=True)
+    request.check(repo_type, repo, write=True)
     with request.store.lock:
-        repository = request.store.read(kind, repo)
+        repository = request.store.read(repo_type, repo)
         if name in repository["refs"]:
             return Answer(409, {"error": "Reference already exists"})
         repository["refs"][name] = resolve(repository, request.json.get("startingPoint", MAIN))
-        request.store.save(kind, repo, repository)
+        request.store.save(repo_type, repo, repository)
     return Answer(201, {})
 
 
-def create_tag(request: Request, repo: str, revision: str, kind: str) -> Answer:
+def create_tag(request: Request, repo: str, revision: str, repo_type: str) -> Answer:
     """Make a tag."""
-    request.check(kind, repo, write=True)
+    request.check(repo_type, repo, write=True)
     with request.store.lock:
-        repository = request.store.read(kind, repo)
+        repository = request.store.read(repo_type, repo)
         repository["tags"][request.json["tag"]] = resolve(repository, revision)
-        request.store.save(kind, repo, repository)
+        request.store.save(repo_type, repo, repository)
     return Answer(201, {})
 
 
-def refs(request: Request, repo: str, kind: str) -> Answer:
+def refs(request: Request, repo: str, repo_type: str) -> Answer:
     """List branches, tags and, if asked for, pull requests."""
-    request.check(kind, repo)
-    repository = request.store.read(kind, repo)
+    request.check(repo_type, repo)
+    repository = request.store.read(repo_type, repo)
     pulls = {name: oid for name, oid in repository["refs"].items() if name.startswith("refs/pr/")}
     branches = {name: oid for name, oid in repository["refs"].items() if name not in pulls}
     body = {
@@ -191,29 +191,29 @@ def refs(request: Request, repo: str, kind: str) -> Answer:
     return Answer(body=body)
 
 
-def discussions(request: Request, repo: str, kind: str) -> Answer:
+def discussions(request: Request, repo: str, repo_type: str) -> Answer:
     """List pull requests; all are open."""
-    request.check(kind, repo)
-    found = [
+    request.check(repo_type, repo)
+    entries = [
         {
             "title": title,
             "num": number,
             "author": {"name": "tester"},
             "createdAt": "2024-01-01T00:00:00.000Z",
             "status": "open",
-            "repo": {"name": repo, "type": kind},
+            "repo": {"name": repo, "type": repo_type},
             "isPullRequest": True,
         }
-        for number, title in enumerate(request.store.read(kind, repo)["pulls"], 1)
+        for number, title in enumerate(request.store.read(repo_type, repo)["pulls"], 1)
     ]
-    return Answer(body={"count": len(found), "start": 0, "discussions": found})
+    return Answer(body={"count": len(entries), "start": 0, "discussions": entries})
 
 
-def repository_info(request: Request, repo: str, kind: str, revision: str = MAIN) -> Answer:
+def repository_info(request: Request, repo: str, repo_type: str, revision: str = MAIN) -> Answer:
     """Describe a repository at a revision."""
-    request.check(kind, repo)
-    oid, files = request.store.files(kind, repo, revision)
-    repository = request.store.read(kind, repo)
+    request.check(repo_type, repo)
+    oid, files = request.store.files(repo_type, repo, revision)
+    repository = request.store.read(repo_type, repo)
     return Answer(
         body={
             "_id": "0" * 24,
@@ -234,10 +234,10 @@ def repository_info(request: Request, repo: str, kind: str, revision: str = MAIN
     )
 
 
-def tree(request: Request, repo: str, revision: str, kind: str, folder: str = "") -> Answer:
+def tree(request: Request, repo: str, revision: str, repo_type: str, folder: str = "") -> Answer:
     """List files (and folders) by pages."""
-    request.check(kind, repo)
-    _, files = request.store.files(kind, repo, revision)
+    request.check(repo_type, repo)
+    _, files = request.store.files(repo_type, repo, revision)
     root = f"{folder}/" if folder else ""
     inside = {path: entry for path, entry in sorted(files.items()) if path.startswith(root)}
     if folder and not inside:
@@ -253,26 +253,28 @@ def tree(request: Request, repo: str, revision: str, kind: str, folder: str = ""
     start, limit = int(request.query.get("cursor", 0)), int(request.query.get("limit", PAGE))
     headers = {}
     if start + limit < len(items):
-        address = f"{request.url}/api/{kind}s/{repo}/tree/{quote(revision, safe='')}{'/' + folder if folder else ''}"
+        address = (
+            f"{request.url}/api/{repo_type}s/{repo}/tree/{quote(revision, safe='')}{'/' + folder if folder else ''}"
+        )
         parameters = {**request.query, "cursor": start + limit}
         query = "&".join(f"{name}={value}" for name, value in parameters.items())
         headers["Link"] = f'<{address}?{query}>; rel="next"'
     return Answer(body=items[start : start + limit], headers=headers)
 
 
-def paths_info(request: Request, repo: str, revision: str, kind: str) -> Answer:
+def paths_info(request: Request, repo: str, revision: str, repo_type: str) -> Answer:
     """Describe the files and folders asked for; those that are not there are left out."""
-    request.check(kind, repo)
-    _, files = request.store.files(kind, repo, revision)
+    request.check(repo_type, repo)
+    _, files = request.store.files(repo_type, repo, revision)
     text = request.body.decode()
     paths = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text).get("paths", [])
-    found = [_file(path, files[path]) for path in paths if path in files]
-    found += [
+    entries = [_file(path, files[path]) for path in paths if path in files]
+    entries += [
         {"type": "directory", "path": path, "oid": hashlib.sha1(path.encode()).hexdigest(), "size": 0}
         for path in paths
         if path not in files and any(name.startswith(f"{path}/") for name in files)
     ]
-    return Answer(body=found)
+    return Answer(body=entries)
 
 
 def _file(path: str, entry: Entry) -> dict[str, Any]:
@@ -280,10 +282,10 @@ def _file(path: str, entry: Entry) -> dict[str, Any]:
     return {"type": "file", "path": path, "size": entry.size, "oid": entry.blob, **({"lfs": large} if large else {})}
 
 
-def download(request: Request, repo: str, revision: str, path: str, kind: str = "model") -> Answer:
+def download(request: Request, repo: str, revision: str, path: str, repo_type: str = "model") -> Answer:
     """Send a file, or redirect to where a large one is."""
-    request.check(kind, repo)
-    oid, files = request.store.files(kind, repo, revision)
+    request.check(repo_type, repo)
+    oid, files = request.store.files(repo_type, repo, revision)
     if path not in files:
         raise NotThere("EntryNotFound")
     entry = files[path]

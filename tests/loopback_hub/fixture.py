@@ -53,7 +53,7 @@ def waits(monkeypatch):
 
 
 def run_python(
-    server: LoopbackHub, home: Path, code: str, *words: str, **variables: str
+    server: LoopbackHub, home: Path, code: str, *arguments: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own that knows no other Hub.
 
@@ -61,10 +61,15 @@ def run_python(
         server: the Hub.
         home: for HF_HOME.
         code: the program.
-        words: its arguments.
+        arguments: its arguments.
         variables: of the environment, over those of the Hub.
     """
     environment = {**os.environ, **server.environment(home), **variables}
     return subprocess.run(
-        [sys.executable, "-c", code, *words], env=environment, cwd=home, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code, *arguments],
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )

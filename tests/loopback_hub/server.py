@@ -21,9 +21,9 @@ from tests.loopback_hub.store import NotThere, Store
 
 TOKEN = "hf_" + "loopbackLOOPBACKloopbackLOOPBACK00"
 USER = "tester"
-ANY_TYPE = r"(?P<kind>model|dataset|space)s"
+ANY_TYPE = r"(?P<repo_type>model|dataset|space)s"
 REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
-PREFIX = r"(?:(?P<kind>dataset|space)s/)?"
+PREFIX = r"(?:(?P<repo_type>dataset|space)s/)?"
 ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", "/api/whoami-v2", api.whoami),
     ("POST", "/api/validate-yaml", api.validate_card),
@@ -83,11 +83,11 @@ class Handler(BaseHTTPRequestHandler):
         method = "GET" if self.command == "HEAD" else self.command
         for verb, pattern, function in ROUTES:
             if verb == method and (match := re.fullmatch(pattern, path)):
-                words = {name: unquote(value) for name, value in match.groupdict().items() if value is not None}
+                arguments = {name: unquote(value) for name, value in match.groupdict().items() if value is not None}
                 request = api.Request(self.hub.store, self.hub.url, self.hub.cdn, USER if token else None, query, body)
                 request.range = self.headers.get("Range")
                 try:
-                    return function(request, **words)
+                    return function(request, **arguments)
                 except NotThere as error:
                     return api.Answer(404, {"error": error.code}, headers={"X-Error-Code": error.code})
         return api.Answer(404, {"error": f"no route for {method} {path}"})

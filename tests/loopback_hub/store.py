@@ -59,14 +59,14 @@ class Store:
         self.lock = threading.RLock()
         (folder / "objects").mkdir(parents=True, exist_ok=True)
 
-    def _path(self, kind: str, name: str) -> Path:
-        return self.folder / kind / f"{name}.json"
+    def _path(self, repo_type: str, name: str) -> Path:
+        return self.folder / repo_type / f"{name}.json"
 
-    def exists(self, kind: str, name: str) -> bool:
+    def exists(self, repo_type: str, name: str) -> bool:
         """Return whether there is such a repository."""
-        return self._path(kind, name).is_file()
+        return self._path(repo_type, name).is_file()
 
-    def create(self, kind: str, name: str, private: bool, sdk: str | None = None) -> None:
+    def create(self, repo_type: str, name: str, private: bool, sdk: str | None = None) -> None:
         """Make an empty repository with a main branch."""
         repository: dict[str, Any] = {
             "private": private,
@@ -77,23 +77,23 @@ class Store:
             "pulls": [],
         }
         repository["refs"][MAIN] = _commit(repository, None, "initial commit", {})
-        self.save(kind, name, repository)
+        self.save(repo_type, name, repository)
 
-    def read(self, kind: str, name: str) -> dict[str, Any]:
+    def read(self, repo_type: str, name: str) -> dict[str, Any]:
         """Read a repository."""
-        if not self.exists(kind, name):
+        if not self.exists(repo_type, name):
             raise NotThere("RepoNotFound")
-        return json.loads(self._path(kind, name).read_text())
+        return json.loads(self._path(repo_type, name).read_text())
 
-    def save(self, kind: str, name: str, repository: dict[str, Any]) -> None:
+    def save(self, repo_type: str, name: str, repository: dict[str, Any]) -> None:
         """Keep a repository."""
-        path = self._path(kind, name)
+        path = self._path(repo_type, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(repository))
 
     def commit(
         self,
-        kind: str,
+        repo_type: str,
         name: str,
         revision: str,
         message: str,
@@ -102,7 +102,7 @@ class Store:
     ) -> tuple[str, int | None]:
         """Add a commit of added (or, with None, deleted) files; return its id and the pull request's number."""
         with self.lock:
-            repository = self.read(kind, name)
+            repository = self.read(repo_type, name)
             parent = resolve(repository, revision)
             files = {path: Entry(**entry) for path, entry in repository["commits"][parent]["files"].items()}
             for path, entry in changes.items():
@@ -115,18 +115,18 @@ class Store:
             repository["refs"][ref] = _commit(repository, parent, message, files)
             if number:
                 repository["pulls"].append(message)
-            self.save(kind, name, repository)
+            self.save(repo_type, name, repository)
             return repository["refs"][ref], number
 
-    def files(self, kind: str, name: str, revision: str) -> tuple[str, dict[str, Entry]]:
+    def files(self, repo_type: str, name: str, revision: str) -> tuple[str, dict[str, Entry]]:
         """Return a revision's commit and files."""
-        repository = self.read(kind, name)
+        repository = self.read(repo_type, name)
         commit = resolve(repository, revision)
         return commit, {path: Entry(**entry) for path, entry in repository["commits"][commit]["files"].items()}
 
-    def messages(self, kind: str, name: str, revision: str = MAIN) -> list[str]:
+    def messages(self, repo_type: str, name: str, revision: str = MAIN) -> list[str]:
         """Return the messages of a branch's commits, the first one first."""
-        repository = self.read(kind, name)
+        repository = self.read(repo_type, name)
         commit: str | None = resolve(repository, revision)
         messages = []
         while commit:

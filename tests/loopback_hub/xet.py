@@ -19,9 +19,9 @@ ENTRY = 48  # bytes of everything in a shard: its header, a file, a stretch of c
 VERIFIED, WITH_SHA256 = 1 << 31, 1 << 30  # flags of a file
 
 
-def token(request: Request, repo: str, revision: str, kind: str) -> Answer:
+def token(request: Request, repo: str, revision: str, repo_type: str) -> Answer:
     """Allow an upload, and name the storage."""
-    request.check(kind, repo, write=True)
+    request.check(repo_type, repo, write=True)
     expiry = int(time.time()) + 3600
     headers = {"X-Xet-Cas-Url": request.url, "X-Xet-Access-Token": TOKEN, "X-Xet-Token-Expiration": str(expiry)}
     return Answer(body={"accessToken": TOKEN, "exp": expiry, "casUrl": request.url}, headers=headers)
@@ -35,27 +35,27 @@ def xorb(request: Request, name: str) -> Answer:
 
 def shard(request: Request) -> Answer:
     """Put files together from chunks that came before."""
-    body, place = request.body, ENTRY
-    while body[place : place + 32] != b"\xff" * 32:
-        _, flags, count = struct.unpack_from("<32sII", body, place)
-        place += ENTRY
+    body, offset = request.body, ENTRY
+    while body[offset : offset + 32] != b"\xff" * 32:
+        _, flags, count = struct.unpack_from("<32sII", body, offset)
+        offset += ENTRY
         content = b""
         for _ in range(count):
-            name, _, _, start, end = struct.unpack_from("<32sIIII", body, place)
+            name, _, _, start, end = struct.unpack_from("<32sIIII", body, offset)
             content += b"".join(_chunks(request, _hexadecimal(name))[start:end])
-            place += ENTRY
-        place += ENTRY * (count * bool(flags & VERIFIED) + bool(flags & WITH_SHA256))
+            offset += ENTRY
+        offset += ENTRY * (count * bool(flags & VERIFIED) + bool(flags & WITH_SHA256))
         request.store.keep(content, large=True)
     return Answer(body={"result": 1})
 
 
 def _chunks(request: Request, name: str) -> list[bytes]:
-    body, chunks, place = request.store.object(f"xorb-{name}").read_bytes(), [], 0
-    while place < len(body) and body[place] == 0:
-        size = int.from_bytes(body[place + 1 : place + 4], "little")
-        assert body[place + 4] == 0, "the chunk is compressed: set VARIABLES for the client"
-        chunks.append(body[place + CHUNK_HEADER : place + CHUNK_HEADER + size])
-        place += CHUNK_HEADER + size
+    body, chunks, offset = request.store.object(f"xorb-{name}").read_bytes(), [], 0
+    while offset < len(body) and body[offset] == 0:
+        size = int.from_bytes(body[offset + 1 : offset + 4], "little")
+        assert body[offset + 4] == 0, "the chunk is compressed: set VARIABLES for the client"
+        chunks.append(body[offset + CHUNK_HEADER : offset + CHUNK_HEADER + size])
+        offset += CHUNK_HEADER + size
     return chunks
 
 

@@ -56,9 +56,9 @@ def test_every_two_systems_are_tested(comparison):
 def test_two_sided_p_is_that_of_the_differences_of_the_same_segments():
     generator = np.random.default_rng(3)
     scores = generator.normal(size=(3, 20)) + [[0.4], [0.0], [0.1]]
-    texts = {name: [str(score) for score in own] for name, own in zip("ABC", scores, strict=True)}
-    found = compare(NumberScorer(), ["r"] * 20, texts, resamples=300, seed=7)
-    for test, (i, j) in zip(found.tests, [(0, 1), (0, 2), (1, 2)], strict=True):
+    texts = {name: [str(score) for score in row] for name, row in zip("ABC", scores, strict=True)}
+    comparison = compare(NumberScorer(), ["r"] * 20, texts, resamples=300, seed=7)
+    for test, (i, j) in zip(comparison.tests, [(0, 1), (0, 2), (1, 2)], strict=True):
         [p] = two_sided_p_values(scores[i : i + 1] - scores[j : j + 1], 300, 7)
         assert test.p_two_sided == pytest.approx(p)
         assert 0.01 < p < 1
@@ -66,9 +66,9 @@ def test_two_sided_p_is_that_of_the_differences_of_the_same_segments():
 
 def test_the_seed_is_0_and_two_segments_have_an_interval():
     texts = {"A": ["1", "5"], "B": ["2", "2.5"]}
-    found = compare(NumberScorer(), ["r", "s"], texts, resamples=20)
-    assert found == compare(NumberScorer(), ["r", "s"], texts, resamples=20, seed=0)
-    assert found.seed == 0 and None not in (found.systems[0].low, found.systems[0].high)
+    comparison = compare(NumberScorer(), ["r", "s"], texts, resamples=20)
+    assert comparison == compare(NumberScorer(), ["r", "s"], texts, resamples=20, seed=0)
+    assert comparison.seed == 0 and None not in (comparison.systems[0].low, comparison.systems[0].high)
 
 
 @pytest.mark.parametrize("resamples", [0, 1_000_001])
@@ -91,7 +91,7 @@ def test_segments_with_the_largest_spread_come_first(comparison):
     assert sorted(segment.number for segment in comparison.segments) == [1, 2, 3]
     for segment in comparison.segments:
         assert segment.references == [REFERENCES[segment.number - 1]]
-        assert segment.candidates == [own[segment.number - 1] for own in SYSTEMS.values()]
+        assert segment.candidates == [texts[segment.number - 1] for texts in SYSTEMS.values()]
         assert segment.spread == pytest.approx(max(segment.scores) - min(segment.scores))
 
 
@@ -110,11 +110,11 @@ def test_several_references_of_any_number(scorer):
 def test_sources_reach_a_checkpoint_that_reads_them(tiny_source_scorer):
     scorer = BleurtScorer(str(tiny_source_scorer), device="cpu", progress=False)
     systems = {"A": ["the cat"], "B": ["a dog"]}
-    one = compare(scorer, ["the cat"], systems, ["le chat"], resamples=5)
-    other = compare(scorer, ["the cat"], systems, ["il pleut"], resamples=5)
-    assert one.segments[0].source == "le chat"
-    assert one.systems[0].mean != pytest.approx(other.systems[0].mean)
-    assert (one.systems[0].low, one.tests[0].p_value) == (None, None)
+    first = compare(scorer, ["the cat"], systems, ["le chat"], resamples=5)
+    second = compare(scorer, ["the cat"], systems, ["il pleut"], resamples=5)
+    assert first.segments[0].source == "le chat"
+    assert first.systems[0].mean != pytest.approx(second.systems[0].mean)
+    assert (first.systems[0].low, first.tests[0].p_value) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ class NumberScorer:
 
 @pytest.fixture(scope="module")
 def odd():
-    texts = [[f"{name} <i>{'x' * (i + place)}</i>" for i in range(30)] for place, name in enumerate(ODD_NAMES)]
+    texts = [[f"{name} <i>{'x' * (i + number)}</i>" for i in range(30)] for number, name in enumerate(ODD_NAMES)]
     return compare(LengthScorer(), ["<p>reference"] * 30, dict(zip(ODD_NAMES, texts, strict=True)), resamples=50)
 
 
@@ -185,12 +185,12 @@ def expected_rows(comparison):
     systems = sorted(comparison.systems, key=lambda system: -system.mean)
     return (
         [["system", "mean", "95% interval", "sentBLEU", "BLEU", "chrF"]]
-        + [[names[own.name], f"{own.mean:.4f}", f"{own.low:.4f} to {own.high:.4f}"]
-           + [f"{own.sentbleu:.2f}", f"{own.bleu:.2f}", f"{own.chrf:.2f}"] for own in systems]
+        + [[names[system.name], f"{system.mean:.4f}", f"{system.low:.4f} to {system.high:.4f}"]
+           + [f"{system.sentbleu:.2f}", f"{system.bleu:.2f}", f"{system.chrf:.2f}"] for system in systems]
         + [["systems", "difference", "95% interval", "p", "two-sided p", "higher", "lower", "same"]]
-        + [[f"{names[own.first]} - {names[own.second]}", f"{own.difference:+.4f}", f"{own.low:.4f} to {own.high:.4f}"]
-           + [f"{own.p_value:.4f}", f"{own.p_two_sided:.4f}", str(own.wins), str(own.losses), str(own.ties)]
-           for own in comparison.tests]
+        + [[f"{names[test.first]} - {names[test.second]}", f"{test.difference:+.4f}", f"{test.low:.4f} to {test.high:.4f}"]
+           + [f"{test.p_value:.4f}", f"{test.p_two_sided:.4f}", str(test.wins), str(test.losses), str(test.ties)]
+           for test in comparison.tests]
     )  # fmt: skip
 
 
@@ -209,20 +209,20 @@ def test_latex_shows_every_cell_as_it_is(odd):
         r"\begin{tabular}{lrrrrrrr}",
     ]
     body = [line for line in lines if line.endswith("\\\\")]
-    shown = {
+    escapes = {
         r"\textbackslash{}": "\\",
         r"\textasciitilde{}": "~",
         r"\^{}": "^",
         r"\ensuremath{<}": "<",
         r"\ensuremath{>}": ">",
     }
-    found = []
+    rows = []
     for line in body:
         cells = re.split(r"(?<!\\)&", line.removesuffix("\\\\"))
-        for written, meant in shown.items():
+        for written, meant in escapes.items():
             cells = [cell.replace(written, meant if meant != "\\" else "\0") for cell in cells]
-        found.append([re.sub(r"\\([&%$#_{}])", r"\1", cell).replace("\0", "\\").strip() for cell in cells])
-    assert found == expected_rows(odd)
+        rows.append([re.sub(r"\\([&%$#_{}])", r"\1", cell).replace("\0", "\\").strip() for cell in cells])
+    assert rows == expected_rows(odd)
     assert all(line.startswith(("%", "\\", " ")) or not line for line in lines)
 
 
@@ -240,10 +240,10 @@ def test_a_notebook_gets_tables_of_limited_size(odd):
     assert repr(long) == "Comparison(A: 10000.0000, B: 1.0000; 1 segments)"
 
 
-@pytest.mark.parametrize(("length", "shown"), [(200, "x" * 200), (201, "x" * 200 + "\N{HORIZONTAL ELLIPSIS}")])
-def test_a_notebook_shows_200_characters_of_a_text(length, shown):
+@pytest.mark.parametrize(("length", "visible"), [(200, "x" * 200), (201, "x" * 200 + "\N{HORIZONTAL ELLIPSIS}")])
+def test_a_notebook_shows_200_characters_of_a_text(length, visible):
     page = Cells(compare(LengthScorer(), ["r"], {"A": ["x" * length], "B": ["y"]}, resamples=5)._repr_html_())
-    assert f"{length}.0000 {shown}" in [cell.strip() for cell in page.rows[-1]]
+    assert f"{length}.0000 {visible}" in [cell.strip() for cell in page.rows[-1]]
 
 
 def test_results_are_shown_in_short():

@@ -56,15 +56,15 @@ def test_three_systems_to_json_csv_and_terminal(run, files):
 
 
 def test_tables_are_written_and_written_again(run, files):
-    words = (*ALL, "--output", "table.md", "table.tex", "--show", "0")
+    arguments = (*ALL, "--output", "table.md", "table.tex", "--show", "0")
     for seed in ("1", "2"):  # what the command wrote it may replace
-        code, out, _ = run(*words, "--seed", seed)
+        code, out, _ = run(*arguments, "--seed", seed)
         assert code == 0 and ", two-sided p = " in out
     markdown, latex = (files / "table.md").read_text(), (files / "table.tex").read_text()
     assert markdown.startswith("| system") and "| good - =bad" in markdown and "two-sided p" in markdown
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
     (files / "table.tex").write_text("my own table")
-    code, _, err = run(*words)
+    code, _, err = run(*arguments)
     assert code == 2 and "table.tex" in err and (files / "table.tex").read_text() == "my own table"
 
 
@@ -82,7 +82,7 @@ def test_a_second_reference_file(run, files):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("--references", "refs.txt", "--candidates", "good.txt"), "two systems or more, found 1"),
         (("--references", "refs.txt", "--candidates", "good.txt", "--candidates", "good.txt"), "found good.txt twice"),
@@ -93,9 +93,9 @@ def test_a_second_reference_file(run, files):
         ((*ALL, "--sources", "refs.txt"), "reads no sources"),
     ],
 )
-def test_an_error_is_one_line(run, files, words, message):
+def test_an_error_is_one_line(run, files, arguments, message):
     (files / "short.txt").write_text("one\n")
-    code, out, err = run(*words)
+    code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and message in err
 

@@ -129,9 +129,9 @@ def files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys, tiny_scorer):
-    def call(*words: object) -> tuple[int, str]:
+    def call(*command: object) -> tuple[int, str]:
         with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
+            main([str(word) for word in command])
         return int(stop.value.code or 0), capsys.readouterr().err
 
     return call
@@ -142,7 +142,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command",
     [
         "score -r r.txt -c b.txt --output b.txt",
         "score -r r.txt -c b.txt --output ./r.txt --overwrite",
@@ -158,7 +158,7 @@ def content(folder: Path) -> dict[str, bytes]:
         "finetune --model TINY --train-file ratings.jsonl --output mine --max-steps 1 --eval-steps 1 --save-steps 1",
     ],
 )
-def test_nothing_of_the_users_is_written_over(run, files, tiny_scorer, words):
+def test_nothing_of_the_users_is_written_over(run, files, tiny_scorer, command):
     for name in ("out", "mine"):
         (files / name).mkdir()
         (files / name / "README.md").write_text("my notes\n")
@@ -166,19 +166,21 @@ def test_nothing_of_the_users_is_written_over(run, files, tiny_scorer, words):
     (files / "mine.json").write_text('{"my": "notes"}\n')
     (files / "b.csv").write_text("candidate\none\ntwo\n")
     before, checkpoint = content(files), content(tiny_scorer)
-    given = [str(tiny_scorer) if word == "TINY" else word for word in words.split()]
-    options = ["--checkpoint", tiny_scorer] if words.startswith(("score", "compare")) else []
-    code, err = run(*given, *options)
+    arguments = [str(tiny_scorer) if word == "TINY" else word for word in command.split()]
+    options = ["--checkpoint", tiny_scorer] if command.startswith(("score", "compare")) else []
+    code, err = run(*arguments, *options)
     assert code == 2 and len(err.splitlines()) == 1, err
     assert "is the input" in err or "did not write" in err or "output" in err
     assert content(files) == before and content(tiny_scorer) == checkpoint
 
 
 def test_scores_go_through_a_pipe(run, files, pipe, tiny_scorer):
-    words = ("score", "-r", "r.txt", "-c", "a.txt", "--checkpoint", tiny_scorer)
+    command = ("score", "-r", "r.txt", "-c", "a.txt", "--checkpoint", tiny_scorer)
     for options in ((), ("--json",)):
-        run(*words, *options, "--output", "scores")
-        assert read_while(pipe, lambda o=options: run(*words, *o, "--output", pipe)) == (files / "scores").read_bytes()
+        run(*command, *options, "--output", "scores")
+        assert (
+            read_while(pipe, lambda o=options: run(*command, *o, "--output", pipe)) == (files / "scores").read_bytes()
+        )
     assert is_stream(pipe)
     assert not [path.name for path in files.iterdir() if path.name.startswith(".pipe")]
 
@@ -219,17 +221,17 @@ def test_an_output_whose_name_promises_another_format_is_refused(run, files, opt
 def test_a_comparison_goes_through_a_link_and_a_second_run_replaces_its_own(run, files, tiny_scorer):
     (files / "elsewhere").mkdir()
     (files / "out.json").symlink_to("elsewhere/out.json")
-    words = ("compare", "-r", "r.txt", "-c", "a.txt", "b.txt", "--checkpoint", tiny_scorer, "--resamples", "20")
+    command = ("compare", "-r", "r.txt", "-c", "a.txt", "b.txt", "--checkpoint", tiny_scorer, "--resamples", "20")
     for _ in range(2):
-        assert run(*words, "--output", "out.json", "segments.csv")[0] == 0
+        assert run(*command, "--output", "out.json", "segments.csv")[0] == 0
     assert (files / "out.json").is_symlink()
     assert set(json.loads((files / "elsewhere" / "out.json").read_text())) >= {"systems", "tests"}
 
 
 def test_ratings_replace_those_of_an_earlier_run_and_foreign_files_when_asked(run, files):
-    words = ("data", "ratings", "--input", "ratings.jsonl", "--output")
-    assert run(*words, "out")[0] == run(*words, "out", "--seed", "1")[0] == 0
+    command = ("data", "ratings", "--input", "ratings.jsonl", "--output")
+    assert run(*command, "out")[0] == run(*command, "out", "--seed", "1")[0] == 0
     (files / "mine").mkdir()
     (files / "mine" / "README.md").write_text("my notes\n")
-    assert run(*words, "mine")[0] == 2
-    assert run(*words, "mine", "--overwrite")[0] == 0
+    assert run(*command, "mine")[0] == 2
+    assert run(*command, "mine", "--overwrite")[0] == 0

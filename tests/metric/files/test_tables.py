@@ -59,7 +59,7 @@ def test_pairs_and_weights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "message"),
     [
         (["a"], "--weights a: expected NAME=VALUE"),
         (["a="], "--weights a=: expected NAME=VALUE"),
@@ -70,6 +70,6 @@ def test_pairs_and_weights() -> None:
         (["a=nan"], "--weights a=nan: expected a number that is not negative"),
     ],
 )
-def test_wrong_weights(words: list[str], message: str) -> None:
+def test_wrong_weights(command: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        parse_weights(words, "weights")
+        parse_weights(command, "weights")
