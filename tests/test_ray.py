@@ -203,15 +203,15 @@ def test_what_ray_cannot_do_is_refused(pairs, score, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="engine ray shares out the work itself"):
         score(pairs, engine=RayEngine(), num_shards=2, shard_index=0)
     for words, message in [
-        (("local", "auto", None), "belong to --engine ray"),
+        (("local", "auto", None), "need --engine ray"),
         (("dask", None, None), "engine must be one of local, ray, found 'dask'"),
         (("ray", None, 0), "workers must be a positive number of processes, found 0"),
     ]:
         with pytest.raises(ValueError, match=message):
-            RayEngine.of(*words)
+            RayEngine.from_options(*words)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r"engine ray needs ray.*: `pip install .*\[ray\]"):
-        RayEngine.of("ray", None, None)
+        RayEngine.from_options("ray", None, None)
 
 
 def test_runs_of_an_input_in_ascending_order_cost_one_pass():
@@ -250,7 +250,7 @@ def test_the_command_works_on_a_cluster_that_is_there_and_leaves_it(cluster, pai
 
 @pytest.mark.parametrize(("address", "asked"), [(None, True), ("auto", False)])
 def test_a_ray_of_its_own_asks_for_a_token(address, asked):
-    code = f"import os; from bleurt_repro.metric.bulk.ray_engine import RayEngine; RayEngine.of('ray', {address!r}, None); "
+    code = f"import os; from bleurt_repro.metric.bulk.ray_engine import RayEngine; RayEngine.from_options('ray', {address!r}, None); "
     code += "print(os.environ.get('RAY_AUTH_MODE'), len(os.environ.get('RAY_AUTH_TOKEN', '')))"
     pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}

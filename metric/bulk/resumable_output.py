@@ -1,4 +1,4 @@
-"""An output that grows beside its place and is resumed after a kill: lines in one file, a journal in another."""
+"""An output that grows in a hidden file beside its path, and is resumed after a kill: lines in one file, a journal in another."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ except ImportError:  # Windows has no such locks
 
 
 class PartialOutput:
-    """Lines written so far, each window of them on disk before it counts.
+    """Lines of an unfinished output; the journal counts lines only once they are on disk.
 
     Args:
-        output: where the finished file will be; the unfinished one lies beside it as .NAME.partial.
-        identity: what the lines depend on; an unfinished output of another identity is started again, with a warning.
+        output: path of the finished file; the unfinished one is beside it, .NAME.partial.
+        identity: everything the lines depend on; an unfinished output with another identity is started again, with a warning.
 
     Attributes:
-        counts: what the journal has counted: records, and whatever `add` was given.
+        counts: sums of the counts that `add` was given, such as records.
 
     Raises:
         ValueError: if another process is writing this output.
@@ -41,10 +41,9 @@ class PartialOutput:
         self.counts: dict[str, int] = {}
         self._digest = hashlib.sha256()
         for path in (self._path, self._journal):
-            if path.is_symlink():  # in a folder that others may write to, it may lead to any file of the user's
-                raise ValueError(f"{path} is a link, where an unfinished output is kept: remove it")
-        self._file: BinaryIO = self._path.open("ab+")
-        self._lock()
+            if path.is_symlink():  # in a shared folder, somebody's link may lead to any file of the user
+                raise ValueError(f"{path} is a link, expected a file of an unfinished output: remove it")
+        self._file = self._open_locked()
         self._resume()
 
     def add(self, lines: str, **counts: int) -> None:
@@ -57,13 +56,13 @@ class PartialOutput:
         self._digest.update(content)
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
-        written = {
+        journal = {
             "identity": self._identity,
             "bytes": self._file.tell(),
             "sha256": self._digest.hexdigest(),
             "counts": self.counts,
         }
-        write_text(self._journal, json.dumps({**written, "check": _check(written)}))
+        write_text(self._journal, json.dumps({**journal, "check": _hash_journal(journal)}))
 
     def lines(self) -> Iterator[str]:
         """Read all lines written so far, one by one."""
@@ -71,7 +70,7 @@ class PartialOutput:
         return (line.decode() for line in self._file)
 
     def finish(self, content: str | None = None) -> None:
-        """Put the output at its place in one step: the lines, or `content` instead of them."""
+        """Write the output to its path in one step: the lines, or `content` instead of them."""
         if content is None and self._output.suffix.lower() != ".gz":
             durable_replace(self._path, self._output)
         else:
@@ -92,29 +91,41 @@ class PartialOutput:
             if not self._journal.exists():
                 self._path.unlink(missing_ok=True)
 
-    def _lock(self) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._file.close()
-            raise ValueError(
-                f"another process is writing {self._output}: wait for it, or name another output"
-            ) from error
-        except OSError:  # a file system without locks
-            pass
+    def _open_locked(self) -> BinaryIO:
+        """Open the unfinished output for this process alone.
+
+        Raises:
+            ValueError: if another process is writing it.
+        """
+        while True:
+            file: BinaryIO = self._path.open("ab+")
+            try:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.close()
+                raise ValueError(
+                    f"another process is writing {self._output}: wait for it, or name another output"
+                ) from error
+            except OSError:  # a file system without locks
+                pass
+            # Between opening and locking, another process may have renamed this file to be its finished output.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(self._path)):
+                    return file
+            file.close()
 
     def _resume(self) -> None:
+        """Continue after the lines that the journal counts; start again if it does not fit the lines or the identity."""
         size = 0
         if self._journal.exists():
-            found: dict[str, Any] = {}
+            journal: dict[str, Any] = {}
             with contextlib.suppress(ValueError, TypeError):
-                found = dict(json.loads(self._journal.read_text(encoding="utf-8")))
-            whole = found.pop("check", None) == _check(found)
-            same = found.get("identity") == self._identity
-            if same and whole and self._is_whole(found):
-                size, self.counts = found["bytes"], found["counts"]
+                journal = dict(json.loads(self._journal.read_text(encoding="utf-8")))
+            whole = journal.pop("check", None) == _hash_journal(journal)
+            same = journal.get("identity") == self._identity
+            if same and whole and self._has_lines(journal):
+                size, self.counts = journal["bytes"], journal["counts"]
                 warnings.warn(
                     f"resuming the unfinished {self._output.name} after {self.counts.get('records', 0)} records",
                     stacklevel=4,
@@ -127,16 +138,15 @@ class PartialOutput:
         self._file.truncate(size)
         self._file.seek(0, os.SEEK_END)
 
-    def _is_whole(self, found: dict[str, Any]) -> bool:
-        """Return whether the lines that the journal counts are those that were written."""
+    def _has_lines(self, journal: dict[str, Any]) -> bool:
+        """Return whether the file has the lines that the journal counts, by their hash."""
         self._file.seek(0)
-        left = found["bytes"]
+        left = journal["bytes"]
         while left and (piece := self._file.read(min(left, 1 << 20))):
             self._digest.update(piece)
             left -= len(piece)
-        return not left and self._digest.hexdigest() == found.get("sha256")
+        return not left and self._digest.hexdigest() == journal.get("sha256")
 
 
-def _check(journal: dict[str, Any]) -> str:
-    """Hash the content of a journal."""
+def _hash_journal(journal: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()

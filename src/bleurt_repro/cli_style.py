@@ -163,4 +163,4 @@ def make_engine(engine: str, address: str | None, workers: int | None) -> RayEng
         return None
     from bleurt_repro.metric.bulk.ray_engine import RayEngine
 
-    return RayEngine.of(engine, address, workers)
+    return RayEngine.from_options(engine, address, workers)

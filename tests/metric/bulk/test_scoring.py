@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,8 +15,10 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.bulk import scoring as module
+from bleurt_repro.metric.bulk.resumable_output import PartialOutput
 from bleurt_repro.metric.bulk.scoring import score_files
 from bleurt_repro.metric.files import texts as texts_module
+from bleurt_repro.metric.files.texts import PairStream
 from bleurt_repro.metric.options import ScoreOptions
 
 WORDS = "the cat sat on a mat it rains dog good bye hi there stock prices fell".split()
@@ -133,6 +136,18 @@ def test_an_input_that_changes_while_it_is_read(score, tmp_path, monkeypatch, ch
         assert score().read_bytes() == whole
 
 
+@pytest.mark.parametrize("change", [_cut, _edit, _grow, _spoil])
+def test_a_worker_of_ray_refuses_an_input_that_has_changed(tmp_path, pairs, tiny_scorer, change):
+    files = {"pairs": str(tmp_path / "pairs.jsonl")}
+    with PairStream(**files) as stream:
+        survey = stream.survey()
+    worker = module._RayScorer(files, survey, ScoreOptions(str(tiny_scorer)), "cpu")
+    assert len(worker(10, 20).scores) == 10
+    change(tmp_path / "pairs.jsonl")
+    with pytest.raises(ValueError, match="the input changed while it was read"):
+        module._RayScorer(files, survey, ScoreOptions(str(tiny_scorer)), "cpu")(40, 50)
+
+
 def test_pairs_of_several_references_have_blank_ones_left_out(score, tmp_path, tiny_scorer):
     rows = [
         {"references": ["the cat sat", " ", ""], "candidate": "a dog"},
@@ -220,6 +235,28 @@ def test_two_processes_do_not_write_one_output(score, tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(ValueError, match=r"another process is writing .*scores\.txt"):
             score()
+
+
+@pytest.mark.parametrize("leaves_a_new_one", [False, True])
+def test_an_output_that_another_process_finishes_at_this_moment_stays_whole(tmp_path, monkeypatch, leaves_a_new_one):
+    fcntl = pytest.importorskip("fcntl")
+    output, partial, lock, locked = tmp_path / "s.txt", tmp_path / ".s.txt.partial", fcntl.flock, []
+    partial.write_text("0.1\n0.2\n")
+
+    def lock_late(file, flags):
+        if not locked:
+            partial.rename(output)
+            if leaves_a_new_one:
+                partial.touch()
+        locked.append(file)
+        lock(file, flags)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    with contextlib.closing(PartialOutput(output, {})) as unfinished:
+        assert output.read_text() == "0.1\n0.2\n" and len(locked) == 2
+        unfinished.add("0.3\n", records=1)
+        unfinished.finish()
+    assert output.read_text() == "0.3\n"
 
 
 def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_path, tiny_scorer):
