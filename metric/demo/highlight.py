@@ -26,9 +26,7 @@ def unsigned(value: float) -> str:
 def bleu_details(precisions: Sequence[float], brevity_penalty: float) -> str:
     """Return the parts of a BLEU score as HTML: n-gram precisions, 0 to 100, and the brevity penalty."""
     grams = " / ".join(f"{precision:.1f}" for precision in precisions)
-    return (
-        f"<small>unsmoothed 1\N{EN DASH}4-gram precision<br>{grams}<br>brevity penalty {brevity_penalty:.2f}</small>"
-    )
+    return f"<small>unsmoothed n-gram precision<br>{grams}<br>brevity penalty {brevity_penalty:.2f}</small>"
 
 
 def signatures_html(signatures: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -240,7 +240,12 @@ def build_pair_tab(shared: SharedScorer) -> None:
         )
         for example_button, example in zip(examples, EXAMPLES.values(), strict=True)
     ]
-    triggers = [button.click, candidate.submit, *(box.submit for box in references), *(event.then for event in filled)]
+    triggers: list[Callable[..., Any]] = [
+        button.click,
+        candidate.submit,
+        *(box.submit for box in references),
+        *(event.then for event in filled),
+    ]
     connect("score", triggers, partial(_show, shared), inputs, [result, status])
 
 

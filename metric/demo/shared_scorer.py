@@ -117,7 +117,8 @@ class SharedScorer:
             report(len(scores), len(candidates))
         mean = sum(scores) / len(scores) if scores else None
         warnings = self.scorer.warnings_about(*(counts[name] for name in ("pairs", "truncated", "unread", "blank")))
-        return ScoringResult(scores, mean, self.scorer.signature, warnings=warnings, **counts)
+        totals: dict[str, Any] = dict(counts)
+        return ScoringResult(scores, mean, self.scorer.signature, warnings=warnings, **totals)
 
     def percentile(self, score: float) -> float | None:
         """Return the percentile, among human ratings, of texts with this score; None without a calibration."""

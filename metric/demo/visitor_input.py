@@ -23,7 +23,7 @@ FILE_MEGABYTES = 2
 WAITING = 200  # requests in the queue; later ones are asked to come back
 
 LIMITS = (
-    f"At most {SEGMENTS:,} segments of {CHARACTERS:,} characters, and files of {FILE_MEGABYTES} MB; "
+    f"At most {SEGMENTS:,} segments of {CHARACTERS:,} characters, and files of {FILE_MEGABYTES}\N{NO-BREAK SPACE}MB; "
     "`bleurt-repro compare` does the same without limits."
 )
 # What a segment is called on the page, by its role in `read_segments`.

@@ -73,8 +73,7 @@ def test_the_parts_of_bleu_stand_below_its_number():
     comparison = compared()
     systems = [replace(system, precisions=(75, 50, 25, 12.5), brevity_penalty=0.85) for system in comparison.systems]
     assert (
-        "<td>41.0<small>unsmoothed 1\N{EN DASH}4-gram precision<br>75.0 / 50.0 / 25.0 / 12.5<br>"
-        "brevity penalty 0.85</small></td>"
+        "<td>41.0<small>unsmoothed n-gram precision<br>75.0 / 50.0 / 25.0 / 12.5<br>brevity penalty 0.85</small></td>"
     ) in verdict_html(replace(comparison, systems=systems))
 
 
