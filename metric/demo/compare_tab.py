@@ -213,7 +213,9 @@ def _preferred(test: PairedTest) -> str:
     if test.preferred is None:
         return ""
     probability = test.preferred if test.difference > 0 else 1 - test.preferred
-    percent = f"{100 * probability:.0f} %" if probability < 0.995 else "more than 99 %"
+    percent = (
+        f"{100 * probability:.0f}\N{NO-BREAK SPACE}%" if probability < 0.995 else "more than 99\N{NO-BREAK SPACE}%"
+    )
     return f" People would prefer it with a probability of <b>{percent}</b>."
 
 
