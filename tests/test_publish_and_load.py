@@ -31,6 +31,8 @@ result["official"] = BleurtScorer("bleurt-tiny-512").score(**pair)
 
 import datasets
 result["ratings"] = {name: rows.to_list() for name, rows in datasets.load_dataset("org/ratings").items()}
+from bleurt_repro.datasets_builders.ratings.wmt import WmtRatings
+result["splits"] = WmtRatings("2017", hub_dataset="org/ratings", language_pairs="*", validation_ratio=0).splits()
 
 import evaluate
 metric = evaluate.load("org/bleurt_repro", module_type="metric")
@@ -77,21 +79,21 @@ def make_official(folder):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory, tiny_scorer):
     """A Hub with two versions of a scorer, an official checkpoint, ratings and the Space; and what was loaded from it."""
-    place = tmp_path_factory.mktemp("world")
-    home = place / "home"
+    folder = tmp_path_factory.mktemp("world")
+    home = folder / "home"
     home.mkdir()
-    scorer = shutil.copytree(tiny_scorer, place / "scorer")
+    scorer = shutil.copytree(tiny_scorer, folder / "scorer")
     (scorer / "README.md").write_text(CARD)
     rows = {"train": [rating(segment=n) for n in range(3)], "test": [rating(year=2017, segment=9)]}
-    write_splits(rows, RATING_FEATURES, place / "ratings")
-    make_official(place / "port")
+    write_splits(rows, RATING_FEATURES, folder / "ratings")
+    make_official(folder / "port")
     official, _, _ = OFFICIAL_CHECKPOINTS["bleurt-tiny-512"].hub.partition("@")
-    with LoopbackHub(place / "hub") as hub:
-        pushed = run_python(hub, home, PUBLISH, str(place), official)
+    with LoopbackHub(folder / "hub") as hub:
+        pushed = run_python(hub, home, PUBLISH, str(folder), official)
         assert pushed.returncode == 0, pushed.stderr
         assert TOKEN not in pushed.stdout + pushed.stderr
         online = run_python(hub, home, LOAD)
-    return hub, home, rows, online, place
+    return hub, home, rows, online, folder
 
 
 def result_of(run):
@@ -108,13 +110,18 @@ def test_a_checkpoint_gives_the_same_scores_by_its_id_and_revision(world, tiny_s
 
 
 def test_an_official_name_is_found_on_the_hub(world):
-    _, _, _, online, place = world
-    assert result_of(online)["official"] == pytest.approx(BleurtScorer(str(place / "port")).score(**PAIR), abs=1e-6)
+    _, _, _, online, folder = world
+    assert result_of(online)["official"] == pytest.approx(BleurtScorer(str(folder / "port")).score(**PAIR), abs=1e-6)
 
 
 def test_ratings_come_back_as_they_were(world):
     _, _, rows, online, _ = world
     assert result_of(online)["ratings"] == rows
+
+
+def test_the_builder_reads_published_ratings(world):
+    _, _, rows, online, _ = world
+    assert result_of(online)["splits"] == rows
 
 
 def test_evaluate_loads_the_space_and_its_checkpoints(world):

@@ -1,4 +1,4 @@
-"""Write ratings as a folder of files, one a split, that `datasets.load_dataset` opens."""
+"""Write ratings as a folder with one file per split, which `datasets.load_dataset` opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("jsonl", "parquet")
 SPLITS = ("train", "validation", "test")
 CARD = "README.md"
-# What the card of every export says, and so tells a folder that an earlier run wrote.
+# Text in the card of every export, by which a folder of an earlier run is recognised.
 OUR_CARD = "config_name: ratings-"
 
 Row = Mapping[str, Any]
@@ -34,17 +34,17 @@ def export_wmt(
     """Write the train, validation and test ratings of a WMT target year.
 
     Args:
-        config_name: the year to test on, or "all".
-        output: the folder to write.
+        config_name: year to test on, or "all".
+        output: folder to write.
         format: "jsonl" or "parquet".
-        overwrite: replace files of the folder that no export wrote.
-        options: those of `WmtRatings`: data_dir or hub_dataset, language_pairs, seed and the like.
+        overwrite: whether to replace files that no export wrote.
+        options: options of `WmtRatings`, such as data_dir or hub_dataset, language_pairs, seed.
 
     Returns:
-        the number of records by split.
+        The number of records by split.
 
     Raises:
-        ValueError: if the output is the folder that is read, or as `write_splits` does.
+        ValueError: if the output is the folder that is read, and as in `write_splits`.
     """
     from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES, WmtRatings
 
@@ -56,7 +56,7 @@ def export_wmt(
 def export_relative_ranks(
     config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
 ) -> dict[str, int]:
-    """Write the daRR pairs of a WMT year; the arguments are those of `export_wmt`, the options of `WmtRelativeRanks`."""
+    """Write the daRR pairs of a WMT year; arguments as in `export_wmt`, options those of `WmtRelativeRanks`."""
     from bleurt_repro.datasets_builders.ratings.relative_ranks import RELATIVE_RANK_FEATURES, WmtRelativeRanks
 
     _refuse_sources(output, format, options.get("data_dir"))
@@ -67,7 +67,7 @@ def export_relative_ranks(
 def export_webnlg(
     config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
 ) -> dict[str, int]:
-    """Write WebNLG ratings; the arguments are those of `export_wmt`, the options those of `WebNlgRatings`."""
+    """Write WebNLG ratings; arguments as in `export_wmt`, options those of `WebNlgRatings`."""
     from bleurt_repro.datasets_builders.ratings.webnlg import WEBNLG_FEATURES, WebNlgRatings
 
     _refuse_sources(output, format, options.get("data_dir"))
@@ -86,26 +86,26 @@ def export_ratings(
     """Check a file of ratings and write it as train and validation sets that share no source and no reference.
 
     Args:
-        path: CSV, TSV, JSON lines or Parquet; see `rating_files.rating_records`.
-        output: the folder to write.
+        path: CSV, TSV, JSON lines or Parquet file; see `rating_files.rating_records`.
+        output: folder to write.
         format: "jsonl" or "parquet".
-        validation_ratio: the share of the records to validate on; with 0 all train.
-        seed: of the split.
-        overwrite: replace files of the folder that no export wrote.
+        validation_ratio: share of the records to validate on; with 0 there is no validation set.
+        seed: seed of the split.
+        overwrite: whether to replace files that no export wrote.
 
     Returns:
-        the number of records by split.
+        The number of records by split.
 
     Raises:
-        ValueError: if the file is malformed, or would be replaced itself, or as `write_splits` does.
+        ValueError: if the file is malformed, or would be replaced itself, and as in `write_splits`.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records, ratings_features
     from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 
     _refuse_sources(output, format, path)
     ratings = rating_records(path)
-    parts = zip(SPLITS, split_without_overlap(ratings, validation_ratio, seed), strict=False)
-    splits = {name: [ratings[i] for i in part] for name, part in parts if part}
+    indices_by_split = zip(SPLITS, split_without_overlap(ratings, validation_ratio, seed), strict=False)
+    splits = {name: [ratings[i] for i in indices] for name, indices in indices_by_split if indices}
     return write_splits(splits, ratings_features(ratings), output, format, overwrite)
 
 
@@ -118,29 +118,27 @@ def write_splits(
 ) -> dict[str, int]:
     """Write each split as `<output>/<split>.<format>`, and a README.md from which `load_dataset` reads their types.
 
-    They take the place of an earlier export together: the folder never holds splits of two.
-
     Args:
         splits: rows by split.
-        features: the columns, in order.
-        output: the folder, made if need be.
+        features: columns, in order.
+        output: folder to write.
         format: "jsonl" or "parquet".
-        overwrite: replace files of the folder that no export wrote.
+        overwrite: whether to replace files that no export wrote.
 
     Returns:
-        the number of records by split.
+        The number of records by split.
 
     Raises:
-        ValueError: if the format is unknown, the folder holds splits that would not be replaced, or files that would be
-            replaced and that no export wrote.
+        ValueError: if the format is unknown, or the folder has splits that would not be replaced, or files that would
+            be replaced and that no export wrote.
     """
     if format not in FORMATS:
         raise ValueError(f"the format must be {' or '.join(FORMATS)}, found {format!r}")
     folder = Path(output)
     names = {split: f"{split}.{format}" for split in splits}
-    others = {f"{split}.{form}" for split in SPLITS for form in FORMATS} - set(names.values())
-    if stale := sorted(name for name in others if (folder / name).exists()):
-        raise ValueError(f"{folder} holds {', '.join(stale)} of another set; write to another folder, or remove them")
+    not_written = {f"{split}.{form}" for split in SPLITS for form in FORMATS} - set(names.values())
+    if stale := sorted(name for name in not_written if (folder / name).exists()):
+        raise ValueError(f"{folder} has {', '.join(stale)} of another set: write to another folder, or remove them")
     if not overwrite:
         _refuse_foreign(folder, [CARD, *names.values()])
     counts = {split: len(rows) for split, rows in splits.items()}
@@ -155,21 +153,21 @@ def write_splits(
     return counts
 
 
-def _refuse_sources(output: str | Path, format: str, given: str | Path | None) -> None:
-    """Refuse to write where is read from."""
-    for place in (Path(output), *(Path(output) / f"{name}.{format}" for name in SPLITS)):
-        refuse_inputs(place, [None if given is None else str(given)])
+def _refuse_sources(output: str | Path, format: str, source: str | Path | None) -> None:
+    """Raise ValueError if the output is what is read."""
+    for path in (Path(output), *(Path(output) / f"{name}.{format}" for name in SPLITS)):
+        refuse_inputs(path, [None if source is None else str(source)])
 
 
 def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
-    """Refuse to replace files of a folder whose card no export wrote."""
+    """Raise ValueError if files would be replaced whose card no export wrote."""
     card = folder / CARD
     ours = card.is_file() and OUR_CARD in card.read_text(encoding="utf-8", errors="replace")
     ours = ours or was_interrupted(folder)
-    found = [name for name in names if (folder / name).exists()]
-    if found and not ours:
+    existing = [name for name in names if (folder / name).exists()]
+    if existing and not ours:
         raise ValueError(
-            f"the output {folder} holds {', '.join(found)} that bleurt-repro did not write: name another folder, "
+            f"the output {folder} has {', '.join(existing)} that bleurt-repro did not write: name another folder, "
             "or add --overwrite"
         )
 
@@ -182,7 +180,7 @@ def _write_parquet(path: Path, rows: Sequence[Row], features: Features) -> None:
 
 
 def _card(name: str, names: Mapping[str, str], counts: Mapping[str, int], features: Features) -> str:
-    """Return the card: JSON lines alone leave open the type of a column whose first values are null."""
+    """Return the card with the types of the columns, which JSON lines do not have."""
     from datasets import DatasetInfo
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData

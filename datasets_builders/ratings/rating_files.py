@@ -1,4 +1,4 @@
-"""Read human ratings from files: the columns of a rating, and checks that name file and line of what is wrong."""
+"""Read human ratings from files: the columns of a rating, and checks whose errors name file and line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Rating = dict[str, Any]
 
-# The one form of ratings, in every builder and file: column and Arrow type.
+# Columns of ratings and their Arrow types, in every builder and file.
 RATING_COLUMNS = {
     "year": "int32",
     "lp": "string",
@@ -30,27 +30,26 @@ RATING_COLUMNS = {
 }
 REQUIRED_COLUMNS = ("reference", "candidate", "score")
 FAULTS_SHOWN = 10
-NUMBER = r"\d{1,18}"  # of those that fit into 64 bits
+NUMBER = r"\d{1,18}"  # fits into 64 bits
 
 
 def rating_records(
     path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
 ) -> list[Rating]:
-    """Read and check a file of human ratings: CSV, TSV, JSON lines (each also gzipped) or Parquet.
+    """Read and check a file of human ratings: CSV, TSV, JSON lines (each may be gzipped) or Parquet.
 
     Args:
-        path: the file; `read_records` describes each form.
-        required: columns that must be there, with a value in each record; only a candidate may be empty text.
-        aliases: other names of columns, each with the name it stands for.
+        path: the file; `read_records` describes each format.
+        required: columns that must have a value in each record; only a candidate may be empty text.
+        aliases: other names of columns, each with the usual name.
 
-    Returns:
-        one dict a record, with all of `RATING_COLUMNS`, None where the file has no value, and no other columns.
-        `segment_id` is a whole number if all are, else text.
+    Returns: One dict per record with the columns `RATING_COLUMNS`, None where the file has no value. `segment_id` is a
+        whole number if it is in all records, else text.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the file and the lines at fault: a missing column or value, a score that is no finite
-            number, no records at all, and all that makes a file malformed.
+        ValueError: if the file is malformed or has no records, a column or value is missing, or a score is not a
+            finite number; the message names the file and the lines.
     """
     ratings = list(each_rating(path, required, aliases))
     _unify_segment_ids(ratings)
@@ -60,13 +59,14 @@ def rating_records(
 def each_rating(
     path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
 ) -> Iterator[Rating]:
-    """Read and check a file of human ratings one by one, for files that are too long for a list.
+    """Yield the checked ratings of a file one by one, for files that are too long for a list.
 
-    Args and errors are those of `rating_records`; what is at fault is named at the end, and `segment_id` is as in the file.
+    Arguments and errors are those of `rating_records`; errors are raised at the end, and `segment_id` is as in the
+    file.
     """
     count, faults = 0, []
-    for place, record in read_records(path):
-        record.update({name: record[other] for other, name in (aliases or {}).items() if other in record})
+    for line, record in read_records(path):
+        record.update({name: record[alias] for alias, name in (aliases or {}).items() if alias in record})
         missing = [name for name in required if name not in record]
         if missing and file_form(path) != ".jsonl":
             lower = {name.lower(): value for name, value in record.items()}  # a header may be in another case
@@ -77,19 +77,19 @@ def each_rating(
         try:
             rating = check_rating(record, required)
         except ValueError as error:
-            faults.append(f"{place}: {error}")
+            faults.append(f"{line}: {error}")
             continue
         count += 1
         yield rating
     if faults:
-        more = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
-        raise ValueError(f"{path}: {len(faults)} bad record(s): {'; '.join(faults[:FAULTS_SHOWN])}{more}")
+        omitted = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+        raise ValueError(f"{path}: {len(faults)} bad record(s): {'; '.join(faults[:FAULTS_SHOWN])}{omitted}")
     if not count:
         raise ValueError(f"{path}: no records; expected at least one rating with {', '.join(required)}")
 
 
 def read_ratings(path: str | Path) -> Dataset:
-    """Read a file of ratings, as `rating_records` does, into a `Dataset` with the columns `RATING_COLUMNS`."""
+    """Return the ratings of a file, read as by `rating_records`, as a `Dataset` with the columns `RATING_COLUMNS`."""
     from datasets import Dataset
 
     ratings = rating_records(path)
@@ -97,7 +97,7 @@ def read_ratings(path: str | Path) -> Dataset:
 
 
 def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
-    """Return the types of `RATING_COLUMNS`; `segment_id` is text if it is in any of the ratings."""
+    """Return the types of `RATING_COLUMNS`; `segment_id` is text if it is text in any of the ratings."""
     from datasets import Features, Value
 
     types = dict(RATING_COLUMNS)
@@ -107,14 +107,14 @@ def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
 
 
 def check_rating(record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS) -> Rating:
-    """Return one record in the form of `rating_records`.
+    """Return a checked rating, as `rating_records` does.
 
     Args:
         record: values by column name; numbers may be text.
-        required: columns that must be there, with a value.
+        required: columns that must have a value.
 
     Raises:
-        ValueError: with what is wrong with it, but not where it is.
+        ValueError: if a value is missing or malformed; the message does not name the line.
     """
     if missing := [name for name in required if name not in record]:
         raise ValueError(f"no {', '.join(missing)}; found {', '.join(record) or 'nothing'}")
@@ -139,9 +139,9 @@ def _value(name: str, value: Any, required: bool) -> Any:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, found {_shown(value)}")
+        raise ValueError(f"{name} must be text, found {_excerpt(value)}")
     if re.search("[\ud800-\udfff]", value):
-        raise ValueError(f"{name} holds half of a surrogate pair, which is no character: {_shown(value)}")
+        raise ValueError(f"{name} has half of a surrogate pair, which is not a character: {_excerpt(value)}")
     return value
 
 
@@ -149,35 +149,35 @@ def _real(name: str, value: Any) -> float:
     try:
         number = parse_number(value)
     except ValueError:
-        raise ValueError(f"{name} must be a number, found {_shown(value)}") from None
+        raise ValueError(f"{name} must be a number, found {_excerpt(value)}") from None
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, found {_shown(value)}")
+        raise ValueError(f"{name} must be a finite number, found {_excerpt(value)}")
     return number
 
 
 def _whole(name: str, value: Any) -> int:
     number = _real(name, value)
     if not number.is_integer():
-        raise ValueError(f"{name} must be a whole number, found {_shown(value)}")
+        raise ValueError(f"{name} must be a whole number, found {_excerpt(value)}")
     return _bounded(name, int(number))
 
 
 def _bounded(name: str, number: int) -> int:
-    """Refuse a number that the column's Arrow type cannot hold."""
+    """Return a number, or raise ValueError if it does not fit into the Arrow type of its column."""
     bits = int(RATING_COLUMNS[name].removeprefix("int"))
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise ValueError(f"{name} must be a whole number of at most {bits} bits, found {_shown(number)}")
+        raise ValueError(f"{name} must be a whole number of at most {bits} bits, found {_excerpt(number)}")
     return number
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return repr(value)[:40]
 
 
 def _unify_segment_ids(ratings: list[Rating]) -> None:
-    """Make the identifiers numbers if all are, else text, since an Arrow column has one type."""
-    named = [rating for rating in ratings if rating["segment_id"] is not None]
-    numbers = all(re.fullmatch(NUMBER, str(rating["segment_id"])) for rating in named)
+    """Convert the identifiers to numbers if all are numbers, else to text, since an Arrow column has one type."""
+    with_id = [rating for rating in ratings if rating["segment_id"] is not None]
+    numbers = all(re.fullmatch(NUMBER, str(rating["segment_id"])) for rating in with_id)
     convert = int if numbers else str
-    for rating in named:
+    for rating in with_id:
         rating["segment_id"] = convert(rating["segment_id"])

@@ -12,8 +12,10 @@ import datasets
 import numpy as np
 from numpy.typing import NDArray
 
+from bleurt_repro.datasets_builders import CITATION
+from bleurt_repro.datasets_builders.ratings.builder import Row
 from bleurt_repro.datasets_builders.ratings.rating_files import Rating
-from bleurt_repro.datasets_builders.ratings.wmt import CITATION, LICENSE, TARGET_YEARS, Row, WmtBuilder, WmtConfig
+from bleurt_repro.datasets_builders.ratings.wmt import LICENSE, TARGET_YEARS, WmtBuilder, WmtConfig
 from bleurt_repro.datasets_builders.ratings.wmt_archives import RR_SEGLEVEL
 from bleurt_repro.datasets_builders.ratings.wmt_sources import is_relative_ranks, matches
 from bleurt_repro.metric.files.records import file_form, read_lines, read_records

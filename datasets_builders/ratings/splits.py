@@ -1,4 +1,4 @@
-"""Split ratings in two with no segment on both sides (BLEURT, section B.2)."""
+"""Split ratings into training and validation sets that share no segment (BLEURT, section B.2)."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ SEGMENT_COLUMNS = ("source", "reference")
 def split_without_overlap(
     rows: Sequence[Mapping[str, Any]], ratio: float, seed: int = 0, columns: Sequence[str] = SEGMENT_COLUMNS
 ) -> tuple[list[int], list[int]]:
-    """Choose a validation part such that no source and no reference stands on both sides.
+    """Choose a validation set such that no source and no reference is in both sets.
 
-    The paper keeps sources apart. References are kept apart too, since the scorer reads them and news texts
-    written in English are the reference of several language pairs. Segments that differ in case or spacing alone
-    count as equal; blank or missing ones are equal to nothing.
+    The paper separates sources. References are separated too, since the scorer reads them, and English news texts are
+    the reference of several language pairs. Segments that differ only in case or spacing count as equal; blank or
+    missing segments are not equal to any other.
 
     Args:
-        rows: the ratings.
-        ratio: the share of the rows to validate on, from 0 to below 1; as many are taken as whole groups allow.
-        seed: two calls with the same rows and seed give the same split.
-        columns: where the segments stand; a value is a string, a list of strings, or None.
+        rows: ratings.
+        ratio: share of the rows to validate on, from 0 to below 1; the set has as many rows as whole groups allow.
+        seed: seed of the choice of groups.
+        columns: columns of the segments; a value is a string, a list of strings, or None.
 
     Returns:
-        the indices of the training rows and of the validation rows, both ascending.
+        The indices of the training rows and of the validation rows, both ascending.
 
     Raises:
-        ValueError: if the ratio is out of range, or the rows hang together so that nothing can be set apart.
+        ValueError: if the ratio is out of range, or the smallest group is larger than the validation set.
     """
     if not 0 <= ratio < 1:
         raise ValueError(f"the validation ratio must be at least 0 and below 1, found {ratio}")
-    wanted = round(ratio * len(rows))
+    size = round(ratio * len(rows))
     chosen: set[int] = set()
     groups = connected_rows(rows, columns)
     random.Random(seed).shuffle(groups)
     for group in groups:
-        if len(chosen) + len(group) <= wanted:
+        if len(chosen) + len(group) <= size:
             chosen.update(group)
-    if wanted and not chosen:
+    if size and not chosen:
         raise ValueError(
-            f"cannot set {wanted} of {len(rows)} rows apart for validation: equal segments join them into "
-            f"{len(groups)} group(s), the smallest of {min(map(len, groups))} rows; take a larger ratio, or 0"
+            f"cannot set {size} of {len(rows)} rows apart for validation: equal segments join them into "
+            f"{len(groups)} group(s), the smallest of {min(map(len, groups))} rows; give a larger ratio, or 0"
         )
     return [i for i in range(len(rows)) if i not in chosen], sorted(chosen)
 
@@ -51,12 +51,13 @@ def connected_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = S
     """Group the rows that share a segment, directly or through others.
 
     Args:
-        rows: the ratings.
-        columns: where the segments stand.
+        rows: ratings.
+        columns: columns of the segments.
 
     Returns:
-        lists of row indices, in order of their first row.
+        Lists of row indices, in the order of their first row.
     """
+    # Union-find: each row points to an earlier row of its group, and the first row of a group to itself.
     parent = list(range(len(rows)))
 
     def root(i: int) -> int:

@@ -1,27 +1,30 @@
-"""Ratings of WMT (direct assessments) as a `datasets` builder, split by target year as in BLEURT, sections 5.1 and B.2.
+"""Ratings of WMT (direct assessments) as a `datasets` builder, split by target year as in BLEURT, sections 5.1 and
+B.2.
 
-`WmtRatings` is the builder; `WmtBuilder`, its base, is that of relative ranks, too. `wmt_sources` says where ratings come from.
+`WmtRatings` is the builder; `WmtBuilder` is its base, and that of relative ranks. The ratings are downloaded from the
+official sources (`downloads`), or read from local files or from the Hub (`wmt_sources`).
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import datasets
 
+from bleurt_repro.datasets_builders import CITATION
+from bleurt_repro.datasets_builders.ratings.builder import RatingsBuilder
+from bleurt_repro.datasets_builders.ratings.downloads import wmt_sources
 from bleurt_repro.datasets_builders.ratings.rating_files import RATING_COLUMNS, Rating, ratings_features
 from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 from bleurt_repro.datasets_builders.ratings.wmt_sources import TO_ENGLISH, read_wmt, source_fingerprint
 
-Row = dict[str, Any]
-
-FIRST_YEAR = 2015
-TARGET_YEARS = tuple(str(year) for year in range(FIRST_YEAR + 1, 2023))
+FIRST_YEAR, LAST_YEAR = 2015, 2022
+TARGET_YEARS = tuple(str(year) for year in range(FIRST_YEAR + 1, LAST_YEAR + 1))
 EVERY_YEAR = "all"
 # BLEURT, section B.2: 10 % for 2017 and 2018, 5 % for 2019, whose training set is larger.
 VALIDATION_RATIOS = {"2016": 0.10, "2017": 0.10, "2018": 0.10}
@@ -29,41 +32,35 @@ LATER_VALIDATION_RATIO = 0.05
 # Submissions of WMT 2017 end in their number, and several with the same output are joined, as in "a.123+b.45".
 MERGED_SYSTEMS = re.compile(r"[^+]+\.\d+(?:\+[^+]+\.\d+)+")
 RATING_FEATURES = ratings_features()
+VERSION = datasets.Version("1.1.0")
+LICENSE = "published for research by the organisers, without a licence; cite the findings papers of the years used"
 
 
 @dataclass
 class WmtConfig(datasets.BuilderConfig):
-    """Where ratings come from; see `wmt_sources.read_wmt`."""
+    """Source of the ratings; see `wmt_sources.read_wmt`."""
 
+    version: datasets.Version = VERSION
     hub_dataset: str | None = None
     hub_revision: str | None = None
     language_pairs: Sequence[str] = TO_ENGLISH
-    # Of data and code: without it, the cache of `datasets` would return old rows.
+    # Hash of data and code: without it, the cache of `datasets` would return old rows.
     fingerprint: str = ""
 
-    def source(self) -> dict[str, Any]:
-        """Return the arguments of `read_wmt`."""
-        return {
-            "data_dir": self.data_dir,
-            "hub_dataset": self.hub_dataset,
-            "hub_revision": self.hub_revision,
-            "language_pairs": self.language_pairs,
-        }
 
-
-class WmtBuilder(datasets.GeneratorBasedBuilder):
-    """A builder whose rows are few enough to be made at once; subclasses make them, in `splits`.
+class WmtBuilder(RatingsBuilder):
+    """The base of the builders of WMT data.
 
     Args:
-        config_name: the year to test on, such as "2017".
-        data_dir: a file of ratings, a folder of such files, or a folder with the official archives, unpacked.
-        hub_dataset: instead, the dataset on the Hub.
-        hub_revision: its branch, tag or commit.
+        config_name: year to test on, such as "2017".
+        data_dir: file of ratings, folder of such files, or folder with the unpacked official archives; default: the
+            official sources are downloaded.
+        hub_dataset: dataset on the Hub to read instead.
+        hub_revision: branch, tag or commit of the dataset.
         options: fields of the configuration, and arguments of `datasets.DatasetBuilder` such as cache_dir.
     """
 
-    # Of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
-    DATASET_NAME: ClassVar[str]
+    VERSION = VERSION
 
     def __init__(
         self,
@@ -78,26 +75,24 @@ class WmtBuilder(datasets.GeneratorBasedBuilder):
         if isinstance(options.get("language_pairs"), str):
             options["language_pairs"] = (options["language_pairs"],)
         options["fingerprint"] = source_fingerprint(data_dir, **source)
-        folder = None if data_dir is None else str(data_dir)
-        options.setdefault("dataset_name", self.DATASET_NAME)
-        super().__init__(config_name=config_name, data_dir=folder, **source, **options)
-        self.name = self.info.builder_name = self.DATASET_NAME
+        super().__init__(config_name, data_dir=data_dir, **source, **options)
 
-    def splits(self) -> Mapping[str, Sequence[Row]]:
-        """Make the rows of each split, without writing anything."""
+    def years(self) -> list[int]:
+        """Return the years whose ratings are needed."""
         raise NotImplementedError
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        self._rows = self.splits()
-        return [datasets.SplitGenerator(name=name, gen_kwargs={"split": name}) for name in self._rows]
-
-    def _generate_examples(self, split: str) -> Iterator[tuple[int, Row]]:
-        yield from enumerate(self._rows[split])
+    def ratings(self) -> list[Rating]:
+        """Read the ratings; without data_dir and hub_dataset, download them first."""
+        config = self.config
+        data_dir: Any = config.data_dir
+        if data_dir is None and config.hub_dataset is None:
+            data_dir = self.download(wmt_sources(self.years(), config.language_pairs))
+        return read_wmt(data_dir, config.hub_dataset, config.hub_revision, config.language_pairs)
 
 
 @dataclass
 class WmtRatingsConfig(WmtConfig):
-    """Which ratings, and how they are split; see `split_by_year`."""
+    """Options of the splits; see `split_by_year`."""
 
     validation_ratio: float | None = None
     seed: int = 0
@@ -111,26 +106,34 @@ class WmtRatings(WmtBuilder):
     See `WmtBuilder` for the sources, `split_by_year` for the options, `rating_files.RATING_COLUMNS` for the columns.
 
     Example:
-        >>> builder = WmtRatings("2018", data_dir="wmt", language_pairs=["de-en", "zh-en"])  # doctest: +SKIP
+        >>> builder = WmtRatings("2018", language_pairs=["de-en", "zh-en"])  # doctest: +SKIP
         >>> builder.download_and_prepare()  # doctest: +SKIP
         >>> builder.as_dataset(split="train")  # doctest: +SKIP
     """
 
     DATASET_NAME = "wmt_ratings"
-    VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = WmtRatingsConfig
     BUILDER_CONFIGS = [WmtRatingsConfig(name=name) for name in (*TARGET_YEARS, EVERY_YEAR)]
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
-            features=RATING_FEATURES, homepage="https://www.statmt.org/wmt19/metrics-task.html"
+            description="Direct assessments of machine translation from the WMT shared tasks, split by year.",
+            features=RATING_FEATURES,
+            homepage="https://www.statmt.org/wmt19/metrics-task.html",
+            license=LICENSE,
+            citation=CITATION,
         )
 
+    def years(self) -> list[int]:
+        """Return the years up to the target year."""
+        last = LAST_YEAR if self.config.name == EVERY_YEAR else int(self.config.name)
+        return list(range(FIRST_YEAR, last + 1))
+
     def splits(self) -> dict[str, list[Rating]]:
-        """Make the rows of each split, without writing anything."""
+        """Return the rows of each split, without writing anything but downloads."""
         config = self.config
         return split_by_year(
-            read_wmt(**config.source()),
+            self.ratings(),
             config.name,
             validation_ratio=config.validation_ratio,
             seed=config.seed,
@@ -148,20 +151,20 @@ def split_by_year(
     one_record_per_system: bool = True,
     average_duplicates: bool = False,
 ) -> dict[str, list[Rating]]:
-    """Make the sets of a target year: all earlier years train, that year tests.
+    """Make the sets of a target year: all earlier years are for training, that year for testing.
 
-    The test set is as it was judged; the last two options shape the training years alone.
+    The test set is as it was rated; the last two options change the training years alone. Missing years are a warning.
 
     Args:
-        ratings: of any years.
-        target: a year, or "all" to train on every year, with no test set.
-        validation_ratio: the share of the training years to validate on; by default the paper's.
-        seed: of the validation split.
-        one_record_per_system: where systems had the same output and it was judged once, train on a record for each.
-        average_duplicates: join the records of the same candidate and reference; see `average_duplicate_records`.
+        ratings: ratings of any years.
+        target: year to test on, or "all" to train on every year, without a test set.
+        validation_ratio: share of the training years to validate on; default: the paper's.
+        seed: seed of the validation split.
+        one_record_per_system: whether an output that several systems share makes a training record for each of them.
+        average_duplicates: whether to average the ratings of one candidate; see `average_duplicate_records`.
 
     Returns:
-        train, validation and test, those that are not empty. A year that is missing is warned of.
+        "train", "validation" and "test", those that are not empty.
 
     Raises:
         ValueError: if no rating is left to train on.
@@ -191,19 +194,19 @@ def _warn_of_missing_years(years: set[int], target: str) -> None:
 
 
 def records_per_system(rating: Rating) -> list[Rating]:
-    """Return a record for each system of a rating that several share; others stay as they are."""
+    """Return one record per system that shares the rated output."""
     if not MERGED_SYSTEMS.fullmatch(rating["system"] or ""):
         return [rating]
     return [{**rating, "system": system} for system in rating["system"].split("+")]
 
 
 def average_duplicate_records(ratings: Sequence[Rating]) -> list[Rating]:
-    """Join the ratings of the same language pair, reference and candidate into one, in place of the first.
+    """Average the ratings of the same language pair, reference and candidate.
 
-    With it the training set for 2017 has the 5,344 records of BLEURT, section 5.2, in place of 5,360.
+    The training set for 2017 then has the 5,344 records of BLEURT, section 5.2, instead of 5,360.
 
-    Returns:
-        records with the mean scores, the sum of the annotations, and the names of the systems joined by "+".
+    Returns: Records with the mean scores, the sum of the annotations, and the names of the systems joined by "+", each
+        at the position of the first.
     """
     groups: dict[tuple[str, ...], list[Rating]] = {}
     for rating in ratings:

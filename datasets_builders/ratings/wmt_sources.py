@@ -1,13 +1,13 @@
-"""Where WMT ratings come from: files of ratings, the official archives (`wmt_archives`), or a dataset on the Hub."""
+"""Read WMT ratings from files of ratings, the official archives (`wmt_archives`), or a dataset on the Hub."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 REQUIRED_COLUMNS = ("year", "lp", "segment_id", "reference", "candidate", "score")
-# Names that are in use for the same things.
+# Other names of these columns.
 ALIASES = {"z_score": "score", "n_annot": "n_annotations"}
 
 TO_ENGLISH = ("*-en",)
@@ -34,7 +34,6 @@ TO_ENGLISH = ("*-en",)
 # Direct assessments of 2017 and later, into and out of English; `score` is standardised by annotator, `raw` is of
 # 0..100 (https://huggingface.co/datasets/RicardoRei/wmt-da-human-evaluation).
 HUB_DATASET = "RicardoRei/wmt-da-human-evaluation"
-HUB_SPLIT = "train"
 HUB_COLUMNS = {
     "lp": "lp",
     "src": "source",
@@ -48,86 +47,99 @@ HUB_COLUMNS = {
 
 
 def read_wmt(
-    data_dir: str | Path | None = None,
+    data_dir: str | Path | Sequence[str | Path] | None = None,
     hub_dataset: str | None = None,
     hub_revision: str | None = None,
     language_pairs: Sequence[str] = TO_ENGLISH,
 ) -> list[Rating]:
-    """Read the direct assessments of some language pairs, of all the years there are.
+    """Read the direct assessments of some language pairs, of all years that are there.
 
     Args:
-        data_dir: a file of ratings; a folder of such files; or a folder with the official archives, unpacked.
-        hub_dataset: instead, a dataset on the Hub with the columns of `HUB_DATASET`.
-        hub_revision: its branch, tag or commit.
+        data_dir: file of ratings, folder of such files, or folder with the unpacked official archives; or a list of
+            folders with archives.
+        hub_dataset: dataset on the Hub to read instead, with the columns of `HUB_DATASET`, or with those of ratings,
+            as `bleurt-repro publish dataset` writes it.
+        hub_revision: branch, tag or commit of the dataset.
         language_pairs: patterns such as "de-en" or "*-en".
 
     Returns:
-        dicts with the columns of `rating_files.RATING_COLUMNS`.
+        Dicts with the columns of `rating_files.RATING_COLUMNS`.
 
     Raises:
-        FileNotFoundError: with what was looked for.
-        ValueError: naming file and line of a bad record, or if no rating is of those language pairs.
+        FileNotFoundError: if there are no ratings; the message says what was looked for.
+        ValueError: if a record is malformed (the message names file and line), or no rating is of those language
+            pairs.
     """
-    seen: set[str] = set()
+    available: set[str] = set()
 
-    def wanted(lp: str) -> bool:
-        seen.add(lp)
+    def select(lp: str) -> bool:
+        available.add(lp)
         return matches(lp, language_pairs)
 
     if hub_dataset:
-        ratings = read_hub(hub_dataset, hub_revision, wanted)
+        ratings = read_hub(hub_dataset, hub_revision, select)
     else:
-        ratings = _read_local(data_dir, wanted)
+        ratings = _read_local(data_dir, select)
     if not ratings:
-        found = ", ".join(sorted(seen)) or "none"
-        raise ValueError(f"no ratings of {', '.join(language_pairs)} in {hub_dataset or data_dir}; found {found}")
+        pairs = ", ".join(sorted(available)) or "none"
+        raise ValueError(f"no ratings of {', '.join(language_pairs)} in {hub_dataset or data_dir}; found {pairs}")
     return ratings
 
 
 def source_fingerprint(
     data_dir: str | Path | None = None, hub_dataset: str | None = None, hub_revision: str | None = None
 ) -> str:
-    """Hash what `read_wmt` would read, and the code that reads it; the arguments and errors are those of `read_wmt`."""
-    if bool(data_dir) == bool(hub_dataset):
+    """Return a hash of what `read_wmt` would read, and of the code that reads it.
+
+    Args:
+        data_dir: as in `read_wmt`; without it and `hub_dataset`, the official sources are downloaded.
+        hub_dataset: as in `read_wmt`.
+        hub_revision: as in `read_wmt`.
+
+    Raises:
+        FileNotFoundError: as in `read_wmt`.
+        ValueError: if both sources are given.
+    """
+    if data_dir and hub_dataset:
         raise ValueError(
-            "needs either data_dir, a file or folder of ratings, or hub_dataset, such as "
-            f'"{HUB_DATASET}"; found {"both" if data_dir else "neither"}'
+            f'give either data_dir, a file or folder of ratings, or hub_dataset, such as "{HUB_DATASET}"; found both'
         )
     if hub_dataset:
         return f"{hub_fingerprint(hub_dataset, hub_revision)}-{fingerprint([])}"
-    kind, files = _local_files(data_dir)
-    index = index_files(data_dir or ".")
-    if kind == "archives":  # the texts stand in files of their own
+    if not data_dir:
+        return fingerprint([])  # the addresses of the official sources are part of the code
+    files = _local_files(data_dir)
+    index = index_files(data_dir)
+    if files is None:  # the texts are files of their own
         return fingerprint(path for paths in index.values() for path in paths)
     ranks = [path for path in _record_files(data_dir) if path not in files]
     return fingerprint([*files, *ranks, *index.get(RR_SEGLEVEL, [])])
 
 
-def _read_local(data_dir: str | Path | None, wanted: Callable[[str], bool]) -> list[Rating]:
-    kind, files = _local_files(data_dir)
-    if kind == "archives":
-        ratings = read_archives(data_dir or ".", wanted)
+def _read_local(data_dir: str | Path | Sequence[str | Path] | None, select: Callable[[str], bool]) -> list[Rating]:
+    files = _local_files(data_dir) if data_dir is None or isinstance(data_dir, (str, Path)) else None
+    if files is None:
+        ratings = read_archives(data_dir or ".", select)
     else:
         ratings = [rating for file in files for rating in rating_records(file, REQUIRED_COLUMNS, ALIASES)]
-        ratings = [rating for rating in ratings if wanted(rating["lp"])]
+        ratings = [rating for rating in ratings if select(rating["lp"])]
         _check_segment_ids(ratings, data_dir)
     _warn_of_repeats(ratings, data_dir)
     return ratings
 
 
-def _local_files(data_dir: str | Path | None) -> tuple[str, list[Path]]:
-    """Return whether a folder is one of "archives" or of rating "files", and the files that hold ratings."""
+def _local_files(data_dir: str | Path | None) -> list[Path] | None:
+    """Return the files of ratings in a folder, or None if it has the official archives."""
     path = Path(data_dir or ".")
-    archives = rating_archives(index_files(path)) if path.is_dir() else []
-    if archives:
-        return "archives", archives
+    if path.is_dir() and rating_archives(index_files(path)):
+        return None
     files = [file for file in _record_files(data_dir) if not is_relative_ranks(file)]
     if not files:
         raise FileNotFoundError(
             f"no WMT ratings in {data_dir}: looked for files {', '.join('*' + form for form in EXTENSIONS)} (or .gz) "
             f"with the columns {', '.join(REQUIRED_COLUMNS)}, and for the official {LAYOUT} in any folder below"
         )
-    return "files", files
+    return files
 
 
 def _record_files(data_dir: str | Path | None) -> list[Path]:
@@ -137,23 +149,23 @@ def _record_files(data_dir: str | Path | None) -> list[Path]:
 
 
 def is_relative_ranks(file: Path) -> bool:
-    """Return whether a file holds pairs of systems, one better than the other, in place of ratings."""
+    """Return whether a file has pairs of systems, one better than the other, instead of ratings."""
     return any("better" in record and "worse" in record for _, record in [next(read_records(file), ("", {}))])
 
 
-def _check_segment_ids(ratings: list[Rating], data_dir: str | Path | None) -> None:
+def _check_segment_ids(ratings: list[Rating], data_dir: Any) -> None:
     for rating in ratings:
         if not isinstance(rating["segment_id"], int):
             raise ValueError(f"{data_dir}: segment_id must be a whole number, found {rating['segment_id']!r}")
 
 
-def _warn_of_repeats(ratings: list[Rating], data_dir: str | Path | None) -> None:
+def _warn_of_repeats(ratings: list[Rating], data_dir: Any) -> None:
     keys = Counter(tuple(rating[name] for name in ("year", "lp", "segment_id", "system")) for rating in ratings)
     if repeats := len(ratings) - len(keys):
         example = " ".join(map(str, keys.most_common(1)[0][0]))
         warnings.warn(
-            f"{data_dir}: {repeats} ratings are of an output that another one is of too (such as {example}); "
-            "is a file there twice?",
+            f"{data_dir}: {repeats} ratings are of an output that has another rating (such as {example}); is a file "
+            "there twice?",
             stacklevel=2,
         )
 
@@ -164,30 +176,33 @@ def matches(lp: str, language_pairs: Sequence[str]) -> bool:
 
 
 def read_hub(
-    dataset: str = HUB_DATASET, revision: str | None = None, wanted: Callable[[str], bool] = lambda lp: True
+    dataset: str = HUB_DATASET, revision: str | None = None, select: Callable[[str], bool] = lambda lp: True
 ) -> list[Rating]:
-    """Download the ratings of a dataset; see `from_hub_columns`.
+    """Read the ratings of all splits of a dataset on the Hub.
 
     Args:
-        dataset: its name on the Hub, or a local folder in its form.
+        dataset: name on the Hub, or a local folder of the same layout.
         revision: branch, tag or commit.
-        wanted: returns whether to read a language pair.
+        select: function that returns whether to read a language pair.
 
     Raises:
-        FileNotFoundError: if it cannot be obtained.
-        ValueError: if it has other columns, or a wrong value.
+        FileNotFoundError: if it cannot be downloaded.
+        ValueError: if it has other columns, or a malformed value.
     """
-    from datasets import load_dataset
+    from datasets import concatenate_datasets, load_dataset
 
     try:
-        ratings = load_dataset(dataset, split=HUB_SPLIT, revision=revision)
+        splits = load_dataset(dataset, revision=revision)
     except (OSError, ValueError) as error:
         raise _not_found(dataset, revision, error) from error
-    return from_hub_columns(ratings, wanted)
+    ratings = concatenate_datasets(list(splits.values()))
+    if set(REQUIRED_COLUMNS) <= set(ratings.column_names):
+        return from_rating_columns(ratings, select)
+    return from_hub_columns(ratings, select)
 
 
 def hub_fingerprint(dataset: str = HUB_DATASET, revision: str | None = None) -> str:
-    """Return a text that changes when the files of the dataset do; errors as in `read_hub`."""
+    """Return a text that changes with the files of a dataset; errors are those of `read_hub`."""
     from datasets import load_dataset_builder
 
     try:
@@ -197,42 +212,56 @@ def hub_fingerprint(dataset: str = HUB_DATASET, revision: str | None = None) -> 
     return f"{builder.config_id}-{builder.hash}"
 
 
-def from_hub_columns(dataset: Dataset, wanted: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
+def from_rating_columns(dataset: Dataset, select: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
+    """Return the ratings of a dataset with the columns of ratings, as `bleurt-repro publish dataset` writes it.
+
+    Args:
+        dataset: one row per rating.
+        select: function that returns whether to read a language pair.
+
+    Raises:
+        ValueError: if a value is missing or malformed; the message names the row.
+    """
+    rows = [(index, row) for index, row in enumerate(dataset) if select(row["lp"])]
+    return [_checked(row, index + 1, REQUIRED_COLUMNS) for index, row in rows]
+
+
+def from_hub_columns(dataset: Dataset, select: Callable[[str], bool] = lambda lp: True) -> list[Rating]:
     """Return the ratings of a dataset with the columns `HUB_COLUMNS`.
 
-    It names neither systems nor segments: `system` is None, and `segment_id` counts the distinct pairs of source and
+    It names neither systems nor segments: `system` is None, and `segment_id` counts the different pairs of source and
     reference of a year and language pair, from 1. Ratings without a reference are left out, with a warning.
 
     Args:
-        dataset: one record a rating.
-        wanted: returns whether to read a language pair.
+        dataset: one row per rating.
+        select: function that returns whether to read a language pair.
 
     Raises:
-        ValueError: naming the row, if a column or a value is missing or wrong.
+        ValueError: if a column is missing, or a value is missing or malformed; the message names the row.
     """
     if missing := [name for name in HUB_COLUMNS if name not in dataset.column_names]:
         raise ValueError(
             f"no column {', '.join(missing)} in the dataset: looked for {', '.join(HUB_COLUMNS)}, "
             f"found {', '.join(dataset.column_names)}"
         )
-    chosen = [i for i, lp in enumerate(dataset["lp"]) if wanted(lp)]
-    rows = dataset.select_columns(list(HUB_COLUMNS)).rename_columns(HUB_COLUMNS).select(chosen)
+    indices = [i for i, lp in enumerate(dataset["lp"]) if select(lp)]
+    rows = dataset.select_columns(list(HUB_COLUMNS)).rename_columns(HUB_COLUMNS).select(indices)
     segments: dict[tuple[int, str], dict[tuple[str, str], int]] = {}
     ratings = []
-    for index, row in zip(chosen, tqdm(rows, desc="ratings", unit="rating", disable=None), strict=True):
+    for index, row in zip(indices, tqdm(rows, desc="ratings", unit="rating", disable=None), strict=True):
         if row["reference"]:
             numbers = segments.setdefault((row["year"], row["lp"]), {})
             row["segment_id"] = numbers.setdefault((row["source"], row["reference"]), len(numbers) + 1)
             row["candidate"] = row["candidate"] or ""  # CSV files write an empty output as they write a missing one
-            ratings.append(_checked(row, index + 1))
+            ratings.append(_checked(row, index + 1, ("year", "lp", "reference", "candidate", "score")))
     if len(ratings) < len(rows):
         warnings.warn(f"left out {len(rows) - len(ratings)} ratings without a reference", stacklevel=2)
     return ratings
 
 
-def _checked(row: Rating, number: int) -> Rating:
+def _checked(row: Mapping[str, Any], number: int, required: Iterable[str]) -> Rating:
     try:
-        return check_rating(row, ("year", "lp", "reference", "candidate", "score"))
+        return check_rating(row, tuple(required))
     except ValueError as error:
         raise ValueError(f"row {number} of the dataset: {error}") from error
 
@@ -240,5 +269,5 @@ def _checked(row: Rating, number: int) -> Rating:
 def _not_found(dataset: str, revision: str | None, error: Exception) -> FileNotFoundError:
     return FileNotFoundError(
         f"no ratings from the Hub: looked for the dataset {dataset}, revision {revision or 'main'}, "
-        f"split {HUB_SPLIT}, with the columns {', '.join(HUB_COLUMNS)} ({error})"
+        f"with the columns {', '.join(HUB_COLUMNS)} or {', '.join(REQUIRED_COLUMNS)} ({error})"
     )

@@ -12,11 +12,14 @@ from typing import Any
 
 import datasets
 
+from bleurt_repro.datasets_builders import CITATION
 from bleurt_repro.datasets_builders.synthetic.config import read_config
 from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
 from bleurt_repro.datasets_builders.synthetic.parts import features
-from bleurt_repro.datasets_builders.synthetic.summary import INFO_FILE, Moments, report_text
+from bleurt_repro.datasets_builders.synthetic.summary import INFO_FILE, PAPER, Moments, report_text
 from bleurt_repro.metric.loading.checksums import file_hash
+
+VERSION = datasets.Version("1.1.0")
 
 __all__ = ["SyntheticPairs", "check_parts", "is_finished", "join_sets", "read_info", "report_text"]
 
@@ -120,6 +123,7 @@ def _signal_sizes(record: dict[str, Any]) -> list[str]:
 class SyntheticPairsConfig(datasets.BuilderConfig):
     """Options of `SyntheticPairs`."""
 
+    version: datasets.Version = VERSION
     # Hash of the finished data: without it, the cache of `datasets` would return old rows.
     fingerprint: str = ""
 
@@ -143,7 +147,7 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
 
     # Name of the cache folder and of Parquet files; `datasets` would take the name of the Python file.
     DATASET_NAME = "synthetic_pairs"
-    VERSION = datasets.Version("1.0.0")
+    VERSION = VERSION
     BUILDER_CONFIG_CLASS = SyntheticPairsConfig
 
     def __init__(
@@ -159,7 +163,11 @@ class SyntheticPairs(datasets.GeneratorBasedBuilder):
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
-            features=features(self.record["signals"]), license=self.record["config"]["license"]
+            description="Synthetic pairs of reference and candidate with the pre-training signals of BLEURT.",
+            features=features(self.record["signals"]),
+            homepage=PAPER,
+            license=self.record["config"]["license"],
+            citation=CITATION,
         )
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:

@@ -26,11 +26,26 @@ def wmt(tmp_path):
 @pytest.mark.parametrize(("builder", "name"), [(WmtRatings, "wmt_ratings"), (WmtRelativeRanks, "wmt_relative_ranks")])
 @pytest.mark.filterwarnings("ignore:no ratings of")
 def test_files_and_cache_have_the_name_of_the_data(builder, name, wmt, tmp_path):
-    made = builder("2018", data_dir=wmt, cache_dir=str(tmp_path / "cache"))
-    made.download_and_prepare(str(tmp_path / "out"), file_format="parquet")
-    assert made.name == made.info.builder_name == name
+    instance = builder("2018", data_dir=wmt, cache_dir=str(tmp_path / "cache"))
+    instance.download_and_prepare(str(tmp_path / "out"), file_format="parquet")
+    assert instance.name == instance.info.builder_name == name
     assert f"{name}-test.parquet" in {path.name for path in (tmp_path / "out").iterdir()}
     assert f"/cache/{name}/" in builder("2018", data_dir=wmt, cache_dir=str(tmp_path / "cache")).cache_dir
+
+
+@pytest.mark.filterwarnings("ignore:no ratings of")
+def test_every_builder_has_a_version_and_says_what_it_builds(wmt, pairs):
+    builders = [
+        WmtRatings("2018", data_dir=wmt),
+        WmtRelativeRanks("2018", data_dir=wmt),
+        WebNlgRatings(),
+        SyntheticPairs(data_dir=pairs),
+    ]
+    for builder in builders:
+        info = builder.info
+        assert str(info.version) == str(builder.config.version) == "1.1.0"
+        assert info.description and info.license and info.homepage.startswith("https://")
+        assert info.citation.startswith("@") and "year = " in info.citation
 
 
 def test_every_builder_has_a_name_of_its_own():

@@ -55,9 +55,9 @@ def test_columns_stand_in_order_and_text_as_it_is(tmp_path):
 def test_splits_of_another_set_are_not_left_beside_it(tmp_path):
     write_splits(SPLITS, FEATURES, tmp_path)
     write_splits(SPLITS, FEATURES, tmp_path)
-    with pytest.raises(ValueError, match="holds test.jsonl of another set"):
+    with pytest.raises(ValueError, match="has test.jsonl of another set"):
         write_splits({"train": SPLITS["train"]}, FEATURES, tmp_path)
-    with pytest.raises(ValueError, match=r"holds test.jsonl, train.jsonl of another set"):
+    with pytest.raises(ValueError, match=r"has test.jsonl, train.jsonl of another set"):
         write_splits(SPLITS, FEATURES, tmp_path, "parquet")
     with pytest.raises(ValueError, match="must be jsonl or parquet, found 'csv'"):
         write_splits(SPLITS, FEATURES, tmp_path, "csv")
@@ -126,7 +126,7 @@ def test_a_size_of_another_way_to_split_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as exit:
         main(["data", "webnlg", "--data-dir", "webnlg", "--training-systems", "2", "--output", str(tmp_path / "out")])
     assert exit.value.code == 2
-    assert "training_systems is a size of --config-name by_system, found all" in capsys.readouterr().err
+    assert "training_systems needs --config-name by_system, found all" in capsys.readouterr().err
 
 
 def main_without_exit(arguments):

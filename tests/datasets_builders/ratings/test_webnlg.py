@@ -177,8 +177,6 @@ def test_wrong_questions_are_refused(tmp_path):
         FileNotFoundError, match=r"no files of WebNLG ratings in .*: looked for .*all_data_final_averaged"
     ):
         read_webnlg(tmp_path)
-    with pytest.raises(ValueError, match="needs data_dir"):
-        WebNlgRatings("all")
     rows = read_webnlg(write(tmp_path, [record(n) for n in range(3)]))
     with pytest.raises(ValueError, match="cannot train on 4 of 3 values of segment_id"):
         split_by_input(rows, 4)

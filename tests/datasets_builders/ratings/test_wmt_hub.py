@@ -83,6 +83,6 @@ def test_wrong_columns_and_values_are_named():
 
 def test_the_error_says_what_was_looked_for(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match="looked for the dataset .*none, revision v2, split train, with the columns lp"
+        FileNotFoundError, match="looked for the dataset .*none, revision v2, with the columns lp.* or year, lp"
     ):
         read_hub(str(tmp_path / "none"), "v2")

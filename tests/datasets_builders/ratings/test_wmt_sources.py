@@ -81,7 +81,6 @@ def test_the_error_says_what_was_looked_for(tmp_path, name):
         read_wmt(tmp_path / name)
 
 
-@pytest.mark.parametrize(("arguments", "found"), [({}, "neither"), ({"data_dir": "a", "hub_dataset": "b/c"}, "both")])
-def test_there_is_one_source(arguments, found):
-    with pytest.raises(ValueError, match=f"needs either data_dir, .* or hub_dataset, .*found {found}"):
-        source_fingerprint(**arguments)
+def test_two_sources_are_refused():
+    with pytest.raises(ValueError, match="give either data_dir, .* or hub_dataset, .*found both"):
+        source_fingerprint("a", "b/c")
