@@ -68,14 +68,14 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
         ValueError: as `fit` and the reader of ratings do.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
+    from bleurt_repro.metric.loading.checksums import file_records
     from bleurt_repro.metric.loading.save import write_config
-    from bleurt_repro.training.results import fingerprint
 
     scorer = open_folder(checkpoint)
     config_file = Path(checkpoint) / "config.json"
     rows = rating_records(str(ratings), (*scorer.layout.inputs, "score"))
     scores = scorer.score_rows(rows)
-    source = {**fingerprint([str(ratings)])[0], "ratings": len(rows)}
+    source = {**file_records([str(ratings)])[0], "ratings": len(rows)}
     calibration = fit(np.array(scores), np.array([row["score"] for row in rows], float), source)
     config = json.loads(config_file.read_text(encoding="utf-8"))
     config.setdefault(CONFIG_KEY, scorer.layout.to_config())[CALIBRATION_KEY] = calibration.to_config()

@@ -1,4 +1,4 @@
-"""From columns of text to what the model reads, and to padded batches."""
+"""Tokenise columns of text as the scorer does, and collate the tokens of several pairs into a padded batch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MODEL_INPUTS = ("input_ids", "token_type_ids", "attention_mask")
-
-
-# Rows from which on several processes are worth their start.
-ROWS_OF_A_PROCESS = 20_000
+ROWS_PER_PROCESS = 20_000  # fewer are not worth the start of a process
 
 
 def encode_texts(
@@ -29,23 +26,23 @@ def encode_texts(
     keep: Sequence[str],
     num_proc: int | None = None,
 ) -> Dataset:
-    """Tokenise the texts of a data set as the scorer will; data sets on disk once, for whoever tokenises them again.
+    """Tokenise the texts of a data set as the scorer does; a data set on disk is tokenised once, also for later runs.
 
     Args:
-        dataset: with a column for each of the layout's inputs.
-        tokenizer: the model's.
-        layout: which texts the model reads, and how long.
-        keep: columns to carry along, such as targets.
-        num_proc: processes that tokenise; by default one per core, and fewer for few rows.
+        dataset: data set with a column for each input of the layout.
+        tokenizer: tokenizer of the model.
+        layout: texts that the model reads, and the maximum number of tokens.
+        keep: further columns to keep, such as targets.
+        num_proc: number of processes; by default one per core, and fewer for few rows.
 
     Returns:
-        `MODEL_INPUTS`, "length" in tokens, "truncated", and the kept columns.
+        data set with `MODEL_INPUTS`, "length" in tokens, "truncated", and the kept columns.
 
     Raises:
         ValueError: if a column is missing, or there are no rows.
     """
-    if lacking := [name for name in (*layout.inputs, *keep) if name not in dataset.column_names]:
-        raise ValueError(f"the data lack {', '.join(lacking)}; they have {', '.join(dataset.column_names)}")
+    if missing := [name for name in (*layout.inputs, *keep) if name not in dataset.column_names]:
+        raise ValueError(f"the data lack {', '.join(missing)}; they have {', '.join(dataset.column_names)}")
     if not len(dataset):
         raise ValueError("the data have no rows: there is nothing to train on")
     encoder = PairEncoder(tokenizer, layout)
@@ -62,12 +59,12 @@ def encode_texts(
             "truncated": [pair.truncated for pair in encoded],
         }
 
-    left_out = [name for name in dataset.column_names if name not in keep]
-    processes = num_proc or min(os.cpu_count() or 1, len(dataset) // ROWS_OF_A_PROCESS)
+    removed = [name for name in dataset.column_names if name not in keep]
+    processes = num_proc or min(os.cpu_count() or 1, len(dataset) // ROWS_PER_PROCESS)
     return dataset.map(
         encode,
         batched=True,
-        remove_columns=left_out,
+        remove_columns=removed,
         num_proc=processes if processes > 1 else None,
         desc="tokenise",
     )
@@ -75,12 +72,12 @@ def encode_texts(
 
 @dataclass
 class PairCollator:
-    """Pads a batch to its own longest input.
+    """Collates pairs into a batch, padded to the longest of them.
 
     Attributes:
-        tokenizer: the model's.
-        targets: columns to stack as float tensors, each with the name of the model's argument.
-        segments: whether the model tells texts apart by token types; RoBERTa and XLM-R have none.
+        tokenizer: tokenizer of the model.
+        targets: columns to stack as float tensors, with the argument of the model that each becomes.
+        segments: whether the model distinguishes texts by token types; RoBERTa and XLM-R have none.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -88,7 +85,7 @@ class PairCollator:
     segments: bool = True
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Tensor]:
-        """Make a batch: inputs of shape (pairs, tokens), targets of shape (pairs,) or (pairs, size)."""
+        """Return a batch: inputs of shape (pairs, tokens), targets of shape (pairs,) or (pairs, size)."""
         import torch
 
         names = [name for name in MODEL_INPUTS if self.segments or name != "token_type_ids"]

@@ -4,13 +4,13 @@
     bleurt-repro average RUN --dtype float8 --max-shard-size 45MB --output OUT
     bleurt-repro ensemble RUN_A RUN_B RUN_C --validation validation.jsonl --output OUT
 
-An average is one model, as fast as each of its members, that often keeps what each does best (model soups, Wortsman et
-al., 2022, https://proceedings.mlr.press/v162/wortsman22a.html); they must have been trained from the same encoder. One
-scorer alone is stored in another way: in smaller numbers, or in several files.
+An average is one model, as fast as each of its members, and often keeps the strengths of each (model soups, Wortsman et
+al., 2022, https://proceedings.mlr.press/v162/wortsman22a.html); the members must have been trained from the same encoder.
+With a single member, the command stores it in a smaller type or in several files.
 
 An ensemble scores with all its members. The paper combines models by a weighted mean without saying how the weights are
-found (RoBLEURT, section 2.1.1). Here they are those, none negative, whose combination of standardised scores comes
-nearest to the standardised ratings in the least squares (`scipy.optimize.nnls`), divided by their sum.
+found (RoBLEURT, section 2.1.1). Here they are the non-negative weights whose combination of standardised scores is closest
+to the standardised ratings by least squares (`scipy.optimize.nnls`), divided by their sum.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 
 from bleurt_repro.metric.files.writing import atomic_folder, validate_output_folder, write_text
-from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash
+from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash, file_records
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, Ensemble, Member, common_layout, is_ensemble
 from bleurt_repro.metric.loading.open import Checkpoint, find_checkpoint, load_checkpoint
 from bleurt_repro.metric.statistics import Values, standardise
 from bleurt_repro.training.metrics.statistics import kendall_tau, pearson_r
-from bleurt_repro.training.results import RESULTS, Result, fingerprint
+from bleurt_repro.training.results import RESULTS, Result
+from bleurt_repro.training.training_references import TRAINING_REFERENCES, merge_references
 
 CONFIG = "config.json"
 DTYPES = {
@@ -51,22 +52,23 @@ def average_scorers(
     overwrite: bool = False,
     max_shard_size: str | None = None,
 ) -> Result:
-    """Write the weighted mean of several scorers as a scorer; a calibration of theirs does not hold for it.
+    """Write the weighted mean of the weights of several scorers as a scorer, without a calibration.
 
     Args:
-        checkpoints: as `BleurtScorer` takes them, of one architecture, tokenizer and layout; at least two, or one to be
-            stored in another way.
-        output: the folder to write; its results.json holds the members' weights and their own results.
-        weights: one per checkpoint, above 0; equal ones by default. They are divided by their sum.
-        dtype: of the stored weights, one of `DTYPES`; float8 as `metric.loading.save.rounded_to_float8` describes it.
-        overwrite: write to a folder that holds other files, too.
-        max_shard_size: of a file of weights, such as "45MB"; one file by default.
+        checkpoints: folders, embedded names or Hub ids, all of the same architecture, tokenizer and layout; at least two, or
+            one to be stored in another form.
+        output: folder to write; its results.json holds the weights of the members and their own results.
+        weights: one number above 0 per checkpoint; equal by default. They are divided by their sum.
+        dtype: type of the stored weights, one of `DTYPES`; `metric.loading.save.rounded_to_float8` describes float8.
+        overwrite: whether to write to a folder that holds other files.
+        max_shard_size: size of a file of weights, such as "45MB"; one file by default.
 
     Returns:
         what results.json holds.
 
     Raises:
-        ValueError: if there are too few, they do not fit together, the output is one of them, or float8 does not suffice.
+        ValueError: if there are too few members, they do not fit together, the output is one of them, or their weights
+            cannot be stored in float8.
     """
     import torch
 
@@ -83,25 +85,29 @@ def average_scorers(
             f"an average takes at least two checkpoints, found {len(checkpoints)}; one alone takes another dtype or a "
             "max_shard_size to be stored by"
         )
-    shares = _shares(weights, len(checkpoints), "checkpoint", least=1e-12)
-    folder = _chosen_output(output, checkpoints, overwrite)
+    shares = _normalize(weights, len(checkpoints), "checkpoint", least=1e-12)
+    folder = _validate_output(output, checkpoints, overwrite)
     members = [load_checkpoint(name) for name in checkpoints]
     first = members[0]
+    # The first member becomes the average.
     first.model.load_state_dict(_mean_weights(members, shares), strict=False)
     prepare_scorer(first.model, first.tokenizer, first.layout)
     storage = ({"dtype": dtype} if dtype != "float32" else {}) | (
         {"max-shard-size": max_shard_size} if max_shard_size else {}
     )
     command = _command("average", checkpoints, weights, **storage)
-    result = Result("average", command, {"average": _members(members, shares)})
+    result = Result("average", command, {"average": _member_records(members, shares)})
+    references = merge_references([member.folder for member in members])
     with atomic_folder(folder, CONFIG, replaced=WEIGHT_FILES) as unfinished:
+        if references:
+            references.write(unfinished)
         save_scorer(first.model, first.tokenizer, unfinished, getattr(torch, DTYPES[dtype]), max_shard_size)
         result.write(unfinished)
     return result
 
 
 def _mean_weights(members: Sequence[Checkpoint], shares: Sequence[float]) -> dict[str, Any]:
-    """Compute the weighted mean of the models' weights, by name.
+    """Compute the weighted mean of the models' tensors, by name.
 
     Raises:
         ValueError: if the models differ in the shapes of their weights, or in how they read text.
@@ -123,16 +129,16 @@ def _mean_weights(members: Sequence[Checkpoint], shares: Sequence[float]) -> dic
     mean = {}
     for name, value in first.items():
         if value.is_floating_point():
-            alike, total = torch.ones_like(value, dtype=torch.bool), torch.zeros_like(value)
+            is_equal, total = torch.ones_like(value, dtype=torch.bool), torch.zeros_like(value)
             for state, share in zip(states, shares, strict=True):
-                alike &= state[name] == value
+                is_equal &= state[name] == value
                 total += share * state[name]
-            # what is the same in all stays so to the bit; shares of it need not add up to it
-            mean[name] = torch.where(alike, value, total)
+            # A number that is equal in all members stays the same to the bit; its shares need not add up to it.
+            mean[name] = torch.where(is_equal, value, total)
     return mean
 
 
-def _members(members: Sequence[Checkpoint], shares: Sequence[float]) -> list[dict[str, Any]]:
+def _member_records(members: Sequence[Checkpoint], shares: Sequence[float]) -> list[dict[str, Any]]:
     return [
         {
             "checkpoint": member.name,
@@ -157,19 +163,19 @@ def make_ensemble(
     """Score validation ratings with each member, tune the weights, and write the ensemble.
 
     Args:
-        members: as `BleurtScorer` takes them; folders are copied into the ensemble's own.
-        validation: ratings that no member was trained on.
-        output: the folder to write: ensemble.json and results.json.
-        weights: one per member instead of tuned ones.
+        members: folders, embedded names or Hub ids; folders are copied into that of the ensemble.
+        validation: file of ratings that no member was trained on.
+        output: folder to write, with ensemble.json and results.json.
+        weights: one number per member, in place of tuned weights.
         mixed_layouts: whether members may read different texts.
-        device: where to score; the best available by default.
-        overwrite: write to a folder that holds other files, too.
+        device: device to score on; the best available by default.
+        overwrite: whether to write to a folder that holds other files.
 
     Returns:
         what results.json holds.
 
     Raises:
-        ValueError: if there are fewer than two, one is an ensemble, or they do not fit together.
+        ValueError: if there are fewer than two members, one is an ensemble, or they do not fit together.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
     from bleurt_repro.metric.scorer import BleurtScorer
@@ -178,10 +184,11 @@ def make_ensemble(
         raise ValueError(f"an ensemble takes at least two different checkpoints, found {', '.join(members) or 'none'}")
     if nested := [name for name in members if is_ensemble(find_checkpoint(name))]:
         raise ValueError(f"{nested[0]} is an ensemble: members are single checkpoints")
-    given = None if weights is None else np.array(_shares(weights, len(members), "member"))
-    folder = _chosen_output(output, members, overwrite)
+    shares = None if weights is None else np.array(_normalize(weights, len(members), "member"))
+    folder = _validate_output(output, members, overwrite)
     if (folder / CONFIG).exists():
-        raise ValueError(f"{output} holds a checkpoint: write the ensemble to a folder of its own")
+        raise ValueError(f"{output} holds a checkpoint: write the ensemble to another folder")
+    # Score the validation ratings with each member.
     scorers = [BleurtScorer(name, device=device) for name in members]
     layouts = {name: scorer.layout for name, scorer in zip(members, scorers, strict=True)}
     layout = common_layout(layouts, mixed_layouts)
@@ -189,16 +196,21 @@ def make_ensemble(
     scores = np.array([scorer.score_rows(rows) for scorer in scorers])  # (members, ratings)
     ratings = np.array([row["score"] for row in rows], dtype=float)
     _check_variation(members, scores)
-    chosen = tune_weights(standardise(scores), ratings) if given is None else given
-    named = zip(members, scorers, chosen.tolist(), scores, strict=True)
-    ensemble = Ensemble(tuple(_member(*parts) for parts in named), mixed_layouts)
+    # Tune the weights, unless they are given.
+    if shares is None:
+        shares = tune_weights(standardise(scores), ratings)
+    rows_by_member = zip(members, scorers, shares.tolist(), scores, strict=True)
+    ensemble = Ensemble(tuple(_make_member(*row) for row in rows_by_member), mixed_layouts)
     if len({member.checkpoint for member in ensemble.members}) < len(members):
-        raise ValueError("members' folders must have different names, by which the ensemble holds copies of them")
-    record = _record(ensemble, scores, ratings)
+        raise ValueError(
+            "the folders of the members must have different names: the ensemble holds a copy of each by its name"
+        )
+    record = _agreement_record(ensemble, scores, ratings)
     record["weights"] = "nnls" if weights is None else "given"
-    record["validation"] = {**fingerprint([validation])[0], "ratings": len(ratings)}
+    record["validation"] = {**file_records([validation])[0], "ratings": len(ratings)}
     command = _command("ensemble", members, weights, validation=str(validation))
-    result = Result("ensemble", command, record, data={"files": fingerprint([validation])})
+    result = Result("ensemble", command, record, data={"files": file_records([validation])})
+    # Write the ensemble, with copies of the members that are folders.
     copied = {name: scorer.folder for name, scorer in zip(members, scorers, strict=True) if _is_folder(name)}
     with atomic_folder(folder, ENSEMBLE_FILE) as unfinished:
         for source in copied.values():
@@ -209,14 +221,14 @@ def make_ensemble(
 
 
 def tune_weights(scores: Values, ratings: Values) -> Values:
-    """Find the weights of the members.
+    """Find the weights of the members by non-negative least squares.
 
     Args:
-        scores: standardised, (members, items).
-        ratings: of people, (items,).
+        scores: standardised scores, shape (members, items).
+        ratings: human ratings, shape (items,).
 
     Returns:
-        (members,), none negative, of sum 1; equal ones where no member agrees with the ratings.
+        weights, shape (members,), not negative, with a sum of 1; equal where no member agrees with the ratings.
     """
     from scipy.optimize import nnls
 
@@ -230,15 +242,15 @@ def _check_variation(members: Sequence[str], scores: Values) -> None:
             raise ValueError(f"checkpoint {name} gives all validation ratings the same score")
 
 
-def _member(asked: str, scorer: Any, weight: float, scores: Values) -> Member:
-    """Return a member's entry of ensemble.json."""
-    revision = "" if _is_folder(asked) else asked.partition("@")[2]
+def _make_member(address: str, scorer: Any, weight: float, scores: Values) -> Member:
+    """Return the entry of a member in ensemble.json."""
+    revision = "" if _is_folder(address) else address.partition("@")[2]
     name = scorer.checkpoint.partition("@")[0] if revision else scorer.checkpoint
     content = content_hash(scorer.folder)
     return Member(name, content, weight, float(scores.mean()), float(scores.std()), revision or None)
 
 
-def _record(ensemble: Ensemble, scores: Values, ratings: Values) -> dict[str, Any]:
+def _agreement_record(ensemble: Ensemble, scores: Values, ratings: Values) -> dict[str, Any]:
     """Measure how well the members agree with the ratings, alone and together."""
 
     def agreement(values: Values) -> dict[str, float]:
@@ -264,30 +276,30 @@ def _record(ensemble: Ensemble, scores: Values, ratings: Values) -> dict[str, An
 
 
 def _copy_member(source: Path, copy: Path) -> None:
-    """Copy what decides a checkpoint's scores."""
+    """Copy the files that decide the scores of a checkpoint, and its training references."""
     copy.mkdir()
-    for path in {path for pattern in SCORING_FILES for path in source.glob(pattern)}:
+    for path in {path for pattern in (*SCORING_FILES, TRAINING_REFERENCES) for path in source.glob(pattern)}:
         shutil.copy2(path, copy / path.name)
 
 
-def _shares(weights: Sequence[float] | None, count: int, kind: str, least: float = 0.0) -> list[float]:
-    """Return the weights divided by their sum; equal ones if none are given.
+def _normalize(weights: Sequence[float] | None, count: int, noun: str, least: float = 0.0) -> list[float]:
+    """Return weights divided by their sum; equal weights if there are none.
 
     Args:
-        weights: as given.
-        count: how many there must be.
-        kind: of what there is one for each.
-        least: that a weight may be.
+        weights: weights to normalise.
+        count: number of weights that there must be.
+        noun: what each of them is for, in messages.
+        least: smallest weight.
     """
-    chosen = [1.0] * count if weights is None or not len(weights) else [float(weight) for weight in weights]
-    total = sum(chosen)
-    if len(chosen) != count or min(chosen) < least or not 0 < total < math.inf:
+    numbers = [1.0] * count if weights is None or not len(weights) else [float(weight) for weight in weights]
+    total = sum(numbers)
+    if len(numbers) != count or min(numbers) < least or not 0 < total < math.inf:
         bound = "above 0" if least else "of 0 or more"
-        raise ValueError(f"give one finite weight {bound} for each of the {count} {kind}s, found {chosen}")
-    return [weight / total for weight in chosen]
+        raise ValueError(f"give one finite weight {bound} for each of the {count} {noun}s, found {numbers}")
+    return [weight / total for weight in numbers]
 
 
-def _chosen_output(output: str | Path, checkpoints: Sequence[str], overwrite: bool) -> Path:
+def _validate_output(output: str | Path, checkpoints: Sequence[str], overwrite: bool) -> Path:
     return validate_output_folder(output, checkpoints, (RESULTS, CONFIG, ENSEMBLE_FILE), overwrite)
 
 
@@ -296,9 +308,9 @@ def _is_folder(name: str) -> bool:
 
 
 def _command(name: str, checkpoints: Sequence[str], weights: Sequence[float] | None, **options: str) -> str:
-    """Return the command that makes the checkpoint again, with files and folders by name."""
+    """Return the command that makes the checkpoint again, with paths without their folders."""
     names = [Path(checkpoint).name if _is_folder(checkpoint) else checkpoint for checkpoint in checkpoints]
-    words = [f"bleurt-repro {name}", *names]
-    words += [f"--{option} {Path(value).name}" for option, value in options.items()]
-    words += [f"--weight {weight:g}" for weight in weights or ()]
-    return " ".join([*words, "--output OUT"])
+    arguments = [f"bleurt-repro {name}", *names]
+    arguments += [f"--{option} {Path(value).name}" for option, value in options.items()]
+    arguments += [f"--weight {weight:g}" for weight in weights or ()]
+    return " ".join([*arguments, "--output OUT"])

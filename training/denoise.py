@@ -227,7 +227,8 @@ def denoise_file(
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
     from bleurt_repro.metric.files.writing import validate_output, write_json_lines
-    from bleurt_repro.training.results import Result, fingerprint
+    from bleurt_repro.metric.loading.checksums import file_records
+    from bleurt_repro.training.results import Result
 
     if len(checkpoints) + len(score_files) < 2:
         raise ValueError("denoising takes at least two metrics: name more --checkpoint or --scores")
@@ -248,7 +249,7 @@ def denoise_file(
         kind="denoise",
         command=_command(ratings, checkpoints, score_files, settings),
         signatures={metric.name: metric.signature for metric in metrics},
-        data=fingerprint([ratings])[0],
+        data=file_records([ratings])[0],
         figures={**settings, "counts": done.counts, "by_year": done.by_year},
     )
     record_path.unlink(missing_ok=True)  # so that a stop between the two writes leaves no record of other rows

@@ -16,7 +16,7 @@ From Python (`bleurt_repro.finetune` takes the same arguments, and also draws th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS
 from bleurt_repro.training.arguments import run_as_command
@@ -26,17 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from torch import Tensor
     from transformers import EvalPrediction, TrainerCallback
-    from transformers.modeling_outputs import SequenceClassifierOutput
 
-    from bleurt_repro.datasets_builders.ratings.relative_ranks import RankIndices
     from bleurt_repro.training.results import Result
-
-    Measure = Callable[[EvalPrediction], dict[str, float]]
-
-# Validation ratings that are compared with each other when the ranking loss is measured.
-RANKED_TOGETHER = 128
 
 
 @dataclass
@@ -119,7 +111,7 @@ def finetune(
     card: Callable[[Path], None] | None = None,
     *,
     callbacks: Sequence[TrainerCallback] = (),
-    compute_metrics: Measure | None = None,
+    compute_metrics: Callable[[EvalPrediction], dict[str, float]] | None = None,
 ) -> Result:
     """Fine-tune a scorer on ratings, and write it to `arguments.output_dir`.
 
@@ -128,8 +120,8 @@ def finetune(
         arguments: settings of the training, and folder of the result.
         card: function that draws the card into the folder of the checkpoint; by default there is no card.
         callbacks: callbacks for the Trainer.
-        compute_metrics: function that computes further validation measures, as the Trainer takes it; those of
-            `validation_measures` are always computed.
+        compute_metrics: function that computes further validation measures, as the Trainer takes it; loss,
+            Kendall tau and Pearson r are always computed.
 
     Returns:
         what results.json holds, in every process.
@@ -142,11 +134,11 @@ def finetune(
     import torch
     from transformers import set_seed
 
-    from bleurt_repro.datasets_builders.ratings.relative_ranks import rank_indices
     from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
     from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
     from bleurt_repro.training.collator import PairCollator, encode_texts
+    from bleurt_repro.training.losses import loss_function, validation_measures
     from bleurt_repro.training.run import finish, gather_state, run_folder, train
     from bleurt_repro.training.trainer import ScorerTrainer
     from bleurt_repro.training.training_references import record_references
@@ -167,12 +159,12 @@ def finetune(
                 ratings.train_file,
                 ratings.validation_file,
                 layout,
+                hashes=[file["sha256"] for file in start.files],
+                with_ranks=arguments.metric_for_best_model in ("darr", "eval_darr"),
                 validation_ratio=ratings.validation_ratio,
                 standardize=ratings.standardize and ratings.loss == "regression",
                 seed=arguments.seed,
             )
-            is_by_ranks = arguments.metric_for_best_model in ("darr", "eval_darr")
-            ranks = rank_indices(data.sides["validation"], layout) if is_by_ranks else None
             encoded = {
                 name: encode_texts(side, tokenizer, layout, keep=["score"], num_proc=arguments.num_proc)
                 for name, side in data.sides.items()
@@ -190,8 +182,8 @@ def finetune(
             train_dataset=encoded["train"],
             eval_dataset=encoded["validation"],
             processing_class=tokenizer,
-            compute_metrics=validation_measures(ratings, ranks, compute_metrics),
-            compute_loss_func=loss_function(ratings),
+            compute_loss_func=loss_function(ratings.loss, ratings.ranking_clip),
+            compute_metrics=validation_measures(ratings.loss, ratings.ranking_clip, data.ranks, compute_metrics),
             callbacks=list(callbacks),
         )
         seconds = train(trainer, arguments)
@@ -203,10 +195,10 @@ def finetune(
             if trainer.is_fsdp_enabled:  # each process holds a share of `model`: fill a new one
                 scorer = type(model)(model.config)
                 scorer.load_state_dict(state)
-            save_scorer(scorer, tokenizer, folder, getattr(torch, ratings.export_dtype))
             if layout.reads_references:
                 texts = (text for side in data.sides.values() for text in side["reference"])
                 record_references(folder, texts, start.model)
+            save_scorer(scorer, tokenizer, folder, getattr(torch, ratings.export_dtype))
 
         record = {
             "files": start.files,
@@ -215,59 +207,6 @@ def finetune(
             "standardized": data.standardized,
         }
         return finish(trainer, "finetune", ratings, record, seconds, save, card)
-
-
-def validation_measures(
-    ratings: RatingArguments, ranks: RankIndices | None = None, compute_metrics: Measure | None = None
-) -> Measure:
-    """Return the function that computes loss, Kendall tau and Pearson r of a validation, for the Trainer.
-
-    Args:
-        ratings: settings, which name the loss.
-        ranks: indices of better and worse validation ratings; with them, daRR is computed too.
-        compute_metrics: function that computes further measures.
-    """
-    import numpy as np
-    import torch
-
-    from bleurt_repro.training.losses import RANKING_RANGE, ranking_loss
-    from bleurt_repro.training.metrics.statistics import darr, kendall_tau, pearson_r
-
-    clip = RANKING_RANGE if ratings.ranking_clip else None
-
-    def measure(prediction: EvalPrediction) -> dict[str, float]:
-        scores, targets = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
-        if ratings.loss == "regression":
-            loss = float(np.mean((scores - targets) ** 2))
-        else:
-            batches = zip(
-                *(torch.as_tensor(values).split(RANKED_TOGETHER) for values in (scores, targets)), strict=True
-            )
-            loss = float(np.mean([ranking_loss(*batch, clip).item() for batch in batches]))
-        measures = {"loss": loss, "kendall_tau": 0.0, "pearson_r": 0.0}
-        if np.ptp(scores) > 0:  # a model may be constant at the start: no agreement, but no reason to end the run
-            measures |= {"kendall_tau": kendall_tau(scores, targets), "pearson_r": pearson_r(scores, targets)}
-        if ranks:
-            measures["darr"] = darr(*(scores[indices] for indices in ranks))
-        return measures | (compute_metrics(prediction) if compute_metrics else {})
-
-    return measure
-
-
-def loss_function(ratings: RatingArguments) -> Callable[..., Tensor] | None:
-    """Return the loss for the Trainer; None for the model's own, the squared error."""
-    if ratings.loss == "regression":
-        return None
-
-    from bleurt_repro.training.losses import RANKING_RANGE, ranking_loss
-
-    clip = RANKING_RANGE if ratings.ranking_clip else None
-
-    def compute(outputs: SequenceClassifierOutput, labels: Tensor, **_: Any) -> Tensor:
-        assert outputs.logits is not None
-        return ranking_loss(outputs.logits.float().squeeze(-1), labels, clip)
-
-    return compute
 
 
 if __name__ == "__main__":

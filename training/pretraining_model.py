@@ -1,4 +1,4 @@
-"""The pre-training model: an encoder and one linear head per signal (BLEURT, section 4.3; the loss is in `losses`)."""
+"""The pre-training model: an encoder with one linear head per signal (BLEURT, section 4.3; the loss is in `losses.py`)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 
     from bleurt_repro.metric.layout import Layout
 
-# Prefix of a signal's column among the model's inputs.
-TARGET = "target_"
+TARGET = "target_"  # prefix of a signal's column among the inputs of the model
 
 
 @dataclass(frozen=True)
 class Task:
-    """What one head learns, read from the record of the synthetic pairs.
+    """What one head learns.
 
     Attributes:
-        name: of the signal.
-        size: numbers a pair.
+        name: name of the signal.
+        size: numbers per pair.
         loss: "regression" or "classification".
-        group: the group whose weight gamma it shares.
-        mean, std: of each number over the data, by which regression targets are standardised.
+        group: group of signals, which share a weight gamma.
+        mean, std: mean and standard deviation of each number over the data, by which regression targets are standardised.
     """
 
     name: str
@@ -50,14 +49,14 @@ class Task:
 
 
 def read_tasks(signals: Sequence[Mapping[str, Any]], leave_out: Sequence[str] = ()) -> list[Task]:
-    """Return the tasks of a data set's signals.
+    """Return a task for each signal of a data set.
 
     Args:
-        signals: the "signals" of its record: name, size, loss, group, mean, std.
-        leave_out: names of signals not to learn, for ablations.
+        signals: "signals" of the data set's record: name, size, loss, group, mean, std.
+        leave_out: names of signals that are not learnt, for ablations.
 
     Raises:
-        ValueError: if a name to leave out is none of the signals, or none remains.
+        ValueError: if there is no signal of a name to leave out, or none remains.
     """
     names = [str(signal["name"]) for signal in signals]
     if unknown := sorted(set(leave_out) - set(names)):
@@ -80,12 +79,12 @@ def read_tasks(signals: Sequence[Mapping[str, Any]], leave_out: Sequence[str] = 
 
 
 class PretrainingModel(nn.Module):
-    """An encoder whose pooled first token feeds one linear layer per signal.
+    """An encoder whose pooled first token is the input of one linear layer per signal.
 
     Args:
-        encoder: any `transformers` encoder; its pooler's output is used, or without a pooler its first token.
-        tasks: what to learn.
-        gammas: weight of each group of tasks; 1 for those not named.
+        encoder: any `transformers` encoder; without a pooler, the vector of the first token itself is used.
+        tasks: tasks to learn.
+        gammas: weight of each group of tasks, 1 by default.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class PretrainingModel(nn.Module):
             nn.init.normal_(head.get_parameter("weight"), std=getattr(encoder.config, "initializer_range", 0.02))
             nn.init.zeros_(head.get_parameter("bias"))
             self.register_buffer(f"mean_{task.name}", torch.tensor(task.mean), persistent=False)
-            # A constant signal has nothing to standardise by; its targets are then all 0.
+            # A constant signal has a deviation of 0: its targets are then all 0.
             std = torch.tensor([value or 1.0 for value in task.std])
             self.register_buffer(f"std_{task.name}", std, persistent=False)
 
@@ -117,15 +116,15 @@ class PretrainingModel(nn.Module):
         token_type_ids: Tensor | None = None,
         **targets: Tensor,
     ) -> dict[str, Tensor]:
-        """Predict every signal and, where targets are given, compute the losses.
+        """Predict all signals, and compute the losses of those that have targets.
 
         Args:
             input_ids, attention_mask, token_type_ids: shape (pairs, tokens).
             targets: "target_<signal>" of shape (pairs, size): raw numbers, or probabilities of classes.
 
         Returns:
-            "loss": the weighted total, averaged over pairs; "loss_<signal>": each pair's loss of a task, unweighted
-            (pairs,); "<signal>": predictions (pairs, size).
+            "loss": weighted sum of the tasks' losses, averaged over pairs; "loss_<signal>": unweighted loss of each pair,
+            (pairs,); "<signal>": predictions, (pairs, size).
         """
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and getattr(self.config, "type_vocab_size", 0) > 1:
@@ -142,11 +141,11 @@ class PretrainingModel(nn.Module):
         if not losses:
             return outputs
         total = multi_task_loss(losses, {task.name: self.gammas[task.group] for task in self.tasks})
-        named = {f"loss_{name}": loss for name, loss in losses.items()}
-        return {"loss": total.mean(), **named, **outputs}
+        task_losses = {f"loss_{name}": loss for name, loss in losses.items()}
+        return {"loss": total.mean(), **task_losses, **outputs}
 
     def task_losses(self, task: Task, prediction: Tensor, target: Tensor) -> Tensor:
-        """Compute each pair's loss of a task, shape (pairs,)."""
+        """Compute the loss of each pair in a task, shape (pairs,)."""
         prediction, target = prediction.float(), target.float()
         if task.loss == "classification":
             return classification_losses(prediction, target)
@@ -154,11 +153,11 @@ class PretrainingModel(nn.Module):
         return regression_losses(prediction, standard)
 
     def gradient_checkpointing_enable(self, **options: Any) -> None:
-        """Trade time for memory, as the Trainer asks."""
+        """Compute activations again in the backward pass instead of storing them; the Trainer calls this."""
         self.encoder.gradient_checkpointing_enable(**options)
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
-        """Do the same under the name that the Trainer of newer versions of transformers calls."""
+        """Do the same; newer versions of the Trainer call it by this name."""
         self.encoder.activation_checkpointing_enable(**options)
 
 
@@ -170,15 +169,15 @@ def export_scorer(
     folder: str | Path,
     seed: int = 0,
 ) -> None:
-    """Write what fine-tuning starts from: the encoder and its pooler under a new head of one label.
+    """Write what fine-tuning starts from: the encoder and its pooler, with a new head of one label.
 
     Args:
-        config: the encoder's.
+        config: configuration of the encoder.
         state: weights of a `PretrainingModel`.
-        tokenizer: the encoder's.
-        layout: which texts it read, and how long.
-        folder: where to.
-        seed: of the head's random weights: two exports of the same weights are equal.
+        tokenizer: tokenizer of the encoder.
+        layout: texts that the model reads, and the maximum number of tokens.
+        folder: folder to write.
+        seed: seed of the head's random weights: two exports of the same weights are equal.
     """
     from transformers import AutoModelForSequenceClassification
 
@@ -190,9 +189,9 @@ def export_scorer(
         scorer = AutoModelForSequenceClassification.from_config(config)
     body = getattr(scorer, scorer.base_model_prefix)
     encoder = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
-    lacking, surplus = body.load_state_dict(encoder, strict=False)
-    # A classifier without a pooler of its own kind (RoBERTa's) leaves the encoder's pooler unused.
-    if lacking or any("pooler" not in name for name in surplus):
-        raise ValueError(f"the encoder does not fit its classifier: lacking {lacking}, left over {surplus}")
+    missing, surplus = body.load_state_dict(encoder, strict=False)
+    # A classifier without a pooler of this form (RoBERTa's) leaves the encoder's pooler unused.
+    if missing or any("pooler" not in name for name in surplus):
+        raise ValueError(f"the encoder does not fit its classifier: missing are {missing}, left over {surplus}")
     prepare_scorer(scorer, tokenizer, layout)
     save_scorer(scorer, tokenizer, Path(folder))

@@ -24,8 +24,8 @@ from transformers import EarlyStoppingCallback, Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState, PrinterCallback, ProgressCallback
 
 from bleurt_repro.metric.files.writing import atomic_folder, error_context, validate_output_folder, write_text
-from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, WEIGHT_FILES, content_hash
-from bleurt_repro.training.results import COLOURS, RESULTS, Result, fingerprint, plain, repeating_command
+from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, WEIGHT_FILES, content_hash, file_records
+from bleurt_repro.training.results import COLOURS, RESULTS, Result, plain, repeating_command
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,14 +80,15 @@ def run_folder(
     """
     from bleurt_repro.metric.loading.open import find_checkpoint
 
-    model, hashes = find_checkpoint(settings.model), fingerprint(files)
+    start = _describe_settings(args, settings)
+    model, records = find_checkpoint(settings.model), file_records(files)
     folder = Path(args.output_dir)
     check_output(args)
     if args.process_index:
-        yield Start(model, hashes, _finished(folder) if args.resume else None)
+        yield Start(model, records, _finished(folder) if args.resume else None)
         return
-    hashes_by_name = {**{f"data {file['file']}": file["sha256"] for file in hashes}, **(data or {})}
-    start = _describe_start(args, settings, model, hashes_by_name)
+    start["model"] = f"{model.resolve().name}, {content_hash(model)}"
+    start |= {f"data {record['file']}": record["sha256"] for record in records} | dict(data or {})
     validate_output_folder(folder, [str(model)], (LOCK_FILE, RESULTS, CHECKSUMS_FILE, "checkpoint-*"), args.overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
@@ -99,17 +100,16 @@ def run_folder(
         ) from None
     try:
         _check_start(folder, start, args.resume)
-        yield Start(model, hashes, _finished(folder) if args.resume else None)
+        yield Start(model, records, _finished(folder) if args.resume else None)
     finally:
         lock.release()
 
 
-def _describe_start(args: Any, settings: Any, model: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run begins with, by name, as `RUN_FILE` holds it."""
+def _describe_settings(args: Any, settings: Any) -> dict[str, Any]:
+    """Return the settings that a resumed run must share, by name, as `RUN_FILE` holds them."""
     names = [name for name in RECORDED if name not in OF_THE_MACHINE]
     values = plain({**asdict(settings), **{name: getattr(args, name) for name in names}})
-    start = {**values, "model": f"{model.resolve().name}, {content_hash(model)}", **data}
-    return json.loads(json.dumps(start))  # as it is read again
+    return json.loads(json.dumps(values))  # as they are read again
 
 
 def _check_start(folder: Path, start: dict[str, Any], resume: bool) -> None:
@@ -426,7 +426,9 @@ def summarize(result: Mapping[str, Any], folder: str | Path) -> str:
     if best["value"] is not None:
         measure = str(best["measure"]).removeprefix("eval_").replace("_", " ")
         validation = f"best validation {measure} {best['value']:.4g}"
-        validation += f" at step {best['step']} of {result['steps']}" if best["step"] else "; the weights are the last ones"
+        validation += (
+            f" at step {best['step']} of {result['steps']}" if best["step"] else "; the weights are the last ones"
+        )
     following = {
         "finetune": f"bleurt-repro score --checkpoint {folder} --references FILE --candidates FILE",
         "pretrain": f"bleurt-repro finetune --model {folder} --train-file RATINGS --output-dir FOLDER",

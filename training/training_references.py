@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,9 @@ class TrainingReferences:
         from bleurt_repro.metric.loading.ensemble import is_ensemble, read_ensemble
 
         if is_ensemble(Path(folder)):
-            members = [cls.read(Path(folder) / member.checkpoint) for member in read_ensemble(Path(folder)).members]
-            complete = [references for references in members if references is not None]
-            return complete[0].merge(*complete[1:]) if len(complete) == len(members) else None
+            return merge_references(
+                [Path(folder) / member.checkpoint for member in read_ensemble(Path(folder)).members]
+            )
         path = Path(folder) / TRAINING_REFERENCES
         if not path.is_file():
             return None
@@ -132,6 +132,13 @@ def record_references(folder: Path, references: Iterable[str], start: Path) -> N
     seen = TrainingReferences.from_texts(references)
     earlier = TrainingReferences.read(start)
     (seen.merge(earlier) if earlier else seen).write(folder)
+
+
+def merge_references(checkpoints: Sequence[Path]) -> TrainingReferences | None:
+    """Return the training references of several checkpoints together; None if those of one are unknown."""
+    sets = [TrainingReferences.read(folder) for folder in checkpoints]
+    complete = [references for references in sets if references is not None]
+    return complete[0].merge(*complete[1:]) if len(complete) == len(sets) else None
 
 
 def find_overlap(checkpoint: str | Path, references: Iterable[str]) -> dict[str, Any] | None:

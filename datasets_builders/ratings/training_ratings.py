@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, each_rating, ratings_features
+from bleurt_repro.datasets_builders.ratings.relative_ranks import RankIndices, rank_indices
 from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.loading.checksums import file_hash
 from bleurt_repro.metric.statistics import Values, standardise
 
 if TYPE_CHECKING:
@@ -35,11 +34,13 @@ class TrainingRatings:
 
     Attributes:
         sides: "train" and "validation", each with `COLUMNS`.
+        ranks: indices of better and of worse validation ratings, if they were asked for; see `rank_indices`.
         standardized: how scores were standardised, as `standardize_ratings` describes it; None if they were not.
     """
 
     sides: dict[str, Dataset]
-    standardized: dict[str, Any] | None
+    ranks: RankIndices | None = None
+    standardized: dict[str, Any] | None = None
 
 
 def read_training_ratings(
@@ -47,6 +48,8 @@ def read_training_ratings(
     validation_file: str | None,
     layout: Layout,
     *,
+    hashes: Sequence[str],
+    with_ranks: bool = False,
     validation_ratio: float = 0.1,
     standardize: bool = True,
     seed: int = 0,
@@ -57,6 +60,8 @@ def read_training_ratings(
         train_file: file of ratings, as `each_rating` takes it.
         validation_file: file of ratings to validate on; without one, a part of the training ratings is set apart.
         layout: texts that the model reads.
+        hashes: SHA-256 of each file; a file is read again only when it has changed.
+        with_ranks: whether to find better and worse validation ratings of the same segment.
         validation_ratio: share of the training ratings that is set apart.
         standardize: whether to standardise scores that are far from it.
         seed: seed of the choice of that part.
@@ -64,15 +69,16 @@ def read_training_ratings(
     Raises:
         ValueError: if a file is invalid, there are too few ratings, or their scores do not vary.
     """
-    rows = _read_file(train_file, layout)
+    rows = _read_file(train_file, layout, hashes[0])
     if validation_file:
-        sides = {"train": rows, "validation": _read_file(validation_file, layout)}
+        sides = {"train": rows, "validation": _read_file(validation_file, layout, hashes[1])}
     else:
         sides = _split(rows, train_file, validation_ratio, seed)
     for name, side in sides.items():
         _check_side(name, side, validation_file if name == "validation" and validation_file else train_file, layout)
+    ranks = rank_indices(sides["validation"], layout) if with_ranks else None
     if not standardize:
-        return TrainingRatings(sides, None)
+        return TrainingRatings(sides, ranks)
     sides, standardized = standardize_ratings(sides)
     if standardized:
         warnings.warn(
@@ -80,10 +86,10 @@ def read_training_ratings(
             f"{standardized['by']}); --no-standardize leaves them as they are",
             stacklevel=3,
         )
-    return TrainingRatings(sides, standardized)
+    return TrainingRatings(sides, ranks, standardized)
 
 
-def _read_file(path: str, layout: Layout) -> Dataset:
+def _read_file(path: str, layout: Layout, sha256: str) -> Dataset:
     """Read a file of ratings into an Arrow file in the cache of `datasets`; once, until the file changes."""
     from datasets import Dataset, Features
     from datasets.exceptions import DatasetGenerationError
@@ -91,7 +97,7 @@ def _read_file(path: str, layout: Layout) -> Dataset:
     # A tuple, since `datasets` would take a list for shards.
     required = tuple(name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references)
     features = Features({name: ratings_features()[name] for name in COLUMNS})
-    arguments = {"path": path, "required": required, "sha256": file_hash(Path(path)).hex()}
+    arguments = {"path": path, "required": required, "sha256": sha256}
     try:
         dataset = Dataset.from_generator(_training_rows, features=features, gen_kwargs=arguments)
     except DatasetGenerationError as error:

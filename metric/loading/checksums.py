@@ -1,4 +1,4 @@
-"""Hashes of a checkpoint's files: the one that names it in the signature, and those it records to be checked when opened."""
+"""Hashes of a checkpoint's files: the content hash in its signature, and the recorded hashes that are checked on opening."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ STORED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "
 
 
 class FileHashes:
-    """Hashes of files, each of which is read once, however often its hashes are asked for.
+    """Hashes of files, each of which is read once, however often its hashes are needed.
 
     It lives as long as one checkpoint is being opened: a file that changes later is read again by the next one.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[str, str]] = {}
+        self._hashes: dict[Path, tuple[str, str]] = {}
 
     def sha256(self, path: Path) -> str:
         """Return the SHA-256 of a file as hexadecimal digits."""
@@ -58,16 +58,16 @@ class FileHashes:
         return self._both(path)[1]
 
     def _both(self, path: Path) -> tuple[str, str]:
-        place = path.resolve()
-        if place not in self._known:
+        path = path.resolve()
+        if path not in self._hashes:
             sha256 = hashlib.sha256()
-            git = hashlib.sha1(b"blob %d\0" % place.stat().st_size, usedforsecurity=False)
-            with place.open("rb") as file:
+            git = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+            with path.open("rb") as file:
                 while piece := file.read(PIECE):
                     sha256.update(piece)
                     git.update(piece)
-            self._known[place] = sha256.hexdigest(), git.hexdigest()
-        return self._known[place]
+            self._hashes[path] = sha256.hexdigest(), git.hexdigest()
+        return self._hashes[path]
 
 
 def file_hash(path: Path) -> bytes:
@@ -79,12 +79,23 @@ def file_hash(path: Path) -> bytes:
     return digest.digest()
 
 
+def file_records(paths: Sequence[str | Path]) -> list[dict[str, str]]:
+    """Return the name of each file and its SHA-256, as results and checkpoints record the data they were made of.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
+    if missing := [path for path in paths if not Path(path).is_file()]:
+        raise FileNotFoundError(f"no file {missing[0]}")
+    return [{"file": Path(path).name, "sha256": file_hash(Path(path)).hex()} for path in paths]
+
+
 def content_hash(folder: Path, hashes: FileHashes | None = None) -> str:
-    """Hash what decides a checkpoint's scores: its configuration, weights and tokenizer.
+    """Compute the hash of what decides a checkpoint's scores: its configuration, weights and tokenizer.
 
     Args:
-        folder: a checkpoint's folder; only `SCORING_FILES` count.
-        hashes: those already known of its files.
+        folder: folder of the checkpoint; only `SCORING_FILES` count.
+        hashes: hashes of its files that were computed before.
 
     Returns:
         the first 12 hexadecimal digits of a SHA-256.
@@ -115,7 +126,7 @@ def _config_for_scoring(path: Path) -> bytes | None:
 
 
 def _stored_type(folder: Path) -> str:
-    """Return the type that a checkpoint's weights are stored in, by its name in torch; "float32" where it is not known."""
+    """Return the name in torch of the type that a checkpoint's weights are stored in; "float32" for an unknown type."""
     from safetensors import SafetensorError, safe_open
 
     for path in sorted(folder.glob("*.safetensors")):
@@ -129,16 +140,16 @@ def _stored_type(folder: Path) -> str:
 
 
 def scoring_files(folder: Path) -> list[Path]:
-    """List the weights and the tokenizer's files of a checkpoint's folder, by name."""
+    """List the files of weights and of the tokenizer in a checkpoint's folder, sorted by name."""
     return _matching(folder, [pattern for pattern in SCORING_FILES if pattern not in SETTINGS])
 
 
 def write_checksums(folder: Path, files: Sequence[Path] | None = None) -> None:
-    """Record the SHA-256 of files in a folder's checksums.json.
+    """Write the SHA-256 of files to a folder's checksums.json.
 
     Args:
-        folder: a checkpoint's.
-        files: wherever they are now; by default the weights and the tokenizer's files in the folder.
+        folder: folder of a checkpoint.
+        files: files to record; by default the weights and the tokenizer's files in the folder.
     """
     listed = scoring_files(folder) if files is None else files
     sums = {path.name: file_hash(path).hex() for path in listed}
@@ -146,17 +157,17 @@ def write_checksums(folder: Path, files: Sequence[Path] | None = None) -> None:
 
 
 def checked_content(folder: Path, hashes: FileHashes) -> str:
-    """Return the content hash of a folder whose files are those of its checksums.json; errors as of `check_sums`."""
+    """Check a folder's files as `check_sums` does, with its errors, and return the folder's content hash."""
     check_sums(folder, hashes)
     return content_hash(folder, hashes)
 
 
 def check_sums(folder: Path, hashes: FileHashes | None = None) -> None:
-    """Compare a folder's files with its checksums.json, if it has one.
+    """Check that a folder's files are those of its checksums.json, if it has one.
 
     Args:
-        folder: a checkpoint's.
-        hashes: those already known of its files.
+        folder: folder of a checkpoint.
+        hashes: hashes of its files that were computed before.
 
     Raises:
         ValueError: naming the first file that is missing or differs, and what to do.

@@ -169,7 +169,7 @@ def test_results_of_other_weights_are_refused(measured, tiny_source_scorer):
 
 def test_a_file_that_holds_no_results(measured, tmp_path):
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(ValueError, match=r"bad\.json is no results file"):
+    with pytest.raises(ValueError, match=r"bad\.json is not a results file"):
         draw_model_card(measured[0], training=[tmp_path / "bad.json"])
 
 

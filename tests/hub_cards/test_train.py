@@ -16,7 +16,6 @@ from bleurt_repro.training.finetune import finetune as train_only
 from tests.conftest import make_tiny_scorer
 from tests.loopback_hub import Fault
 from tests.tiny_training import QUICK, options
-from tests.tiny_training import finetune as train
 
 FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "2", "--save_steps": "2"}
 PUSH = {"--push-to-hub": "true", "--hub-model-id": "org/mine"}

@@ -13,6 +13,7 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main
 from bleurt_repro.metric.loading.checksums import content_hash
 from bleurt_repro.training.combine import average_scorers
+from bleurt_repro.training.training_references import TrainingReferences
 from tests.conftest import make_tiny_scorer
 
 
@@ -46,7 +47,7 @@ def test_what_is_alike_in_all_stays_to_the_bit(pair, tmp_path):
 
 
 def test_the_record_names_the_members(pair, tmp_path):
-    (pair[1] / "results.json").write_text('{"steps": 7}')
+    (pair[1] / "results.json").write_text('{"kind": "finetune", "steps": 7}')
     average_scorers([str(path) for path in pair], tmp_path / "out", [3, 1], dtype="float16")
     members = json.loads((tmp_path / "out" / "results.json").read_text())["average"]
     assert [(m["checkpoint"], m["weight"], (m["training"] or {}).get("steps")) for m in members] == [
@@ -55,6 +56,16 @@ def test_the_record_names_the_members(pair, tmp_path):
     ]
     assert members[1]["hash"] == content_hash(pair[1])
     assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].dtype == torch.float16
+
+
+def test_an_average_was_trained_on_the_references_of_its_members(pair, tmp_path):
+    pair = shutil.copytree(pair[0], tmp_path / "first"), pair[1]
+    TrainingReferences.from_texts(["a", "b"]).write(pair[0])
+    average_scorers([str(path) for path in pair], tmp_path / "unknown")
+    assert TrainingReferences.read(tmp_path / "unknown") is None
+    TrainingReferences.from_texts(["b", "c"]).write(pair[1])
+    average_scorers([str(path) for path in pair], tmp_path / "out")
+    assert TrainingReferences.read(tmp_path / "out").overlap(["a", "b", "c", "d"]) == {"references": 4, "seen": 3}
 
 
 def test_one_checkpoint_is_stored_in_another_way(tiny_scorer, tmp_path):

@@ -142,5 +142,5 @@ def test_relative_ranks_need_raw_scores_far_apart(tmp_path, tiny_scorer):
     rows = [{**row, "raw_score": 10.0 + n % 2} for n, row in enumerate(ratings_of_pairs(1))]
     (tmp_path / "ratings.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = {"--train_file": str(tmp_path / "ratings.jsonl"), "--output_dir": str(tmp_path / "out")}
-    with pytest.raises(ValueError, match="two candidates that lie 25 points of 100 apart or more, found none"):
+    with pytest.raises(ValueError, match="two candidates that differ by at least 25 points of 100, found none"):
         finetune(options({"--model": str(tiny_scorer)}, words, QUICK, {"--metric_for_best_model": "darr"}))

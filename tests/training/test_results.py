@@ -47,9 +47,9 @@ def test_a_figure_must_not_hide_a_field():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no results file"),
+        ("{", "is not a results file"),
         ("[1]", "expected a JSON object, found a list"),
-        ("[" * 100_000, "is no results file"),
+        ("[" * 100_000, "is not a results file"),
         ('{"rows": [1]}', "damaged .*kind"),
         ('{"kind": "wmt", "signatures": 3}', "damaged"),
     ],

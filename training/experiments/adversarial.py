@@ -37,12 +37,13 @@ from bleurt_repro.datasets_builders.contrasts.alterations import (
     swap_roles,
 )
 from bleurt_repro.datasets_builders.contrasts.degenerate import as_question, shuffle_words
+from bleurt_repro.metric.loading.checksums import file_records
 from bleurt_repro.training.experiments.options import command, read_options
 from bleurt_repro.training.experiments.report import draw_frame, write_report
 from bleurt_repro.training.experiments.stress import Candidates, failures_table, tested_metrics
 from bleurt_repro.training.metrics.options import CACHE_HELP
 from bleurt_repro.training.metrics.statistics import share_with_interval
-from bleurt_repro.training.results import Result, fingerprint
+from bleurt_repro.training.results import Result
 
 TURNED_MEANINGS = Path(__file__).with_name("turned_meanings.yaml")
 COPY, OUTPUT, RANDOM_WORD, BEST_RANDOM = "copy", "output", "random_word", "best_random_word"
@@ -143,7 +144,7 @@ def run_adversarial(options: AdversarialOptions, scorer_options: Mapping[str, An
         command=command("adversarial", (options,)),
         seed=options.seed,
         signatures={row["name"]: row["signature"] for row in rows},
-        data=[{**entry} for entry in fingerprint([options.references, TURNED_MEANINGS])],
+        data=[{**entry} for entry in file_records([options.references, TURNED_MEANINGS])],
         figures={"references": len(segments), "rows": rows},
     )
     texts = {"failures.tsv": failures_table(FAILURE_COLUMNS, failures), "table.md": draw_table(result)}

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bleurt_repro.metric.loading.checksums import file_records
 from bleurt_repro.metric.statistics import CONFIDENCE
 from bleurt_repro.training.experiments.extremes import (
     EMPTY,
@@ -41,7 +42,7 @@ from bleurt_repro.training.experiments.options import command, read_options
 from bleurt_repro.training.experiments.report import MARKERS, add_legend, draw_frame, write_report
 from bleurt_repro.training.experiments.stress import Candidates, TestedMetric, failures_table, tested_metrics
 from bleurt_repro.training.metrics.options import CACHE_HELP
-from bleurt_repro.training.results import COLOURS, Result, fingerprint
+from bleurt_repro.training.results import COLOURS, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,7 +111,7 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
     extremes, references = None, {}
     if options.references:
         extremes = make_extremes(read_references(options.references), options.most_references, options.seed)
-        references = {"references": {**fingerprint([options.references])[0], "seed": options.seed}}
+        references = {"references": {**file_records([options.references])[0], "seed": options.seed}}
     rows, failures = [], []
     for metric in metrics:
         row, judged = _test_metric(metric, tables, extremes, {**(scorer_options or {}), "cache": options.cache})
@@ -121,7 +122,7 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
         command=command("sanity", (options,)),
         seed=options.seed if options.references else None,
         signatures={row["name"]: row["signature"] for row in rows},
-        data={name: {**fingerprint([path])[0], "pairs": len(tables[name])} for name, path in files.items()},
+        data={name: {**file_records([path])[0], "pairs": len(tables[name])} for name, path in files.items()},
         figures={
             "confidence": CONFIDENCE,
             **references,

@@ -208,9 +208,9 @@ def read_relative_ranks(path: str | Path, by: str) -> tuple[Texts, list[Sample],
 
 def data_record(path: str | Path, records: int) -> dict[str, Any]:
     """Return name, SHA-256 and number of records of a file of data."""
-    from bleurt_repro.training.results import fingerprint
+    from bleurt_repro.metric.loading.checksums import file_records
 
-    return {**fingerprint([path])[0], "records": records}
+    return {**file_records([path])[0], "records": records}
 
 
 # --- samples -------------------------------------------------------------------------------------------------------

@@ -54,11 +54,11 @@ def measure_reliability(
         FileNotFoundError: if the checkpoint is no folder.
         ValueError: if there are too few systems to fit or to test on, or as the reader of ratings does.
     """
-    from bleurt_repro.metric.loading.checksums import content_hash
-    from bleurt_repro.training.results import Result, fingerprint
+    from bleurt_repro.metric.loading.checksums import content_hash, file_records
+    from bleurt_repro.training.results import Result
 
     scorer = open_folder(checkpoint, cache=cache)
-    files = fingerprint([str(ratings), *map(str, tests)])
+    files = file_records([str(ratings), *map(str, tests)])
     rated = read_rated_systems(ratings, scorer)
     comparisons = compare_systems(rated, seed)
     try:

@@ -30,8 +30,8 @@ from transformers import (
 
 from bleurt_repro.datasets_builders.open_models import find_model, quiet_transformers
 from bleurt_repro.metric.files.records import read_table
+from bleurt_repro.metric.loading.checksums import file_records
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.results import fingerprint
 from bleurt_repro.training.run import check_output, train
 from bleurt_repro.training.teachers.common import (
     TeacherArguments,
@@ -240,7 +240,7 @@ def main(argv: list[str] | None = None) -> None:
     if trainer.is_world_process_zero():
         with saved_model(trainer) as saved:
             read = {
-                "files": fingerprint([arguments.pairs_file]),
+                "files": file_records([arguments.pairs_file]),
                 "train_pairs": dict(Counter(pair["source"] for pair in split.train)),
                 "cut_to_max_length": cut,
                 "left_out": split.left_out,

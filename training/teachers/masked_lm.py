@@ -24,8 +24,8 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 from bleurt_repro.datasets_builders.open_models import find_model, quiet_transformers
 from bleurt_repro.datasets_builders.perturbations.mask_filling import MAX_MASKS, STRATEGIES
 from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
+from bleurt_repro.metric.loading.checksums import file_records
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.results import fingerprint
 from bleurt_repro.training.run import check_output, train
 from bleurt_repro.training.teachers.common import (
     TeacherArguments,
@@ -266,7 +266,7 @@ def main(argv: list[str] | None = None) -> None:
         with saved_model(trainer) as saved:
             figures = masked_accuracy(model, held_out, masker, args.seed, args.per_device_eval_batch_size)
             read = {
-                "files": fingerprint([arguments.train_file]),
+                "files": file_records([arguments.train_file]),
                 "train_texts": len(data),
                 "held_out_texts": len(held_out),
                 "cut_to_max_length": sum(data["cut"]),

@@ -26,8 +26,8 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer, Trainer, 
 
 from bleurt_repro.datasets_builders.synthetic.raw_texts import read_rows
 from bleurt_repro.datasets_builders.translator import Translator
+from bleurt_repro.metric.loading.checksums import file_records
 from bleurt_repro.training.arguments import parse_config, run_script
-from bleurt_repro.training.results import fingerprint
 from bleurt_repro.training.run import check_output, last_checkpoint, train
 from bleurt_repro.training.teachers.common import (
     TeacherArguments,
@@ -271,7 +271,7 @@ def main(argv: list[str] | None = None) -> None:
     if trainer.is_world_process_zero():
         with saved_model(trainer) as saved:
             data = {
-                "files": fingerprint([*files.values(), *filter(None, [arguments.copied_file])]),
+                "files": file_records([*files.values(), *filter(None, [arguments.copied_file])]),
                 "train_pairs": dict(Counter(f"{pair.language} {pair.source}" for pair in text.train)),
                 "left_out": {**text.left_out, "too long": examples.too_long},
                 "drawn": batches.drawn,

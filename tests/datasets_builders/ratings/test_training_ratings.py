@@ -12,6 +12,12 @@ import pytest
 from bleurt_repro.datasets_builders.ratings.relative_ranks import rank_indices
 from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.checksums import file_records
+
+
+def read(train_file, validation_file, layout, **options):
+    hashes = [record["sha256"] for record in file_records([path for path in (train_file, validation_file) if path])]
+    return read_training_ratings(train_file, validation_file, layout, hashes=hashes, **options)
 
 
 def write(path, records):
@@ -31,7 +37,7 @@ def test_ratings_are_standardised_if_they_are_far_from_it(tmp_path, scale, shift
     path = write(tmp_path / "ratings.jsonl", rated(scores))
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        data = read_training_ratings(path, None, Layout())
+        data = read(path, None, Layout())
     assert [f"the scores of {path} are far from standardised" in str(warning.message) for warning in found] == [
         True
     ] * done
@@ -54,7 +60,7 @@ def test_each_language_pair_is_standardised_by_its_own_training_ratings(tmp_path
     held[2]["score"] = 55.0
     files = write(tmp_path / "train.jsonl", train), write(tmp_path / "held.jsonl", held)
     with pytest.warns(UserWarning, match="are standardised now .mean 0, deviation 1 by lp."):
-        data = read_training_ratings(*files, Layout())
+        data = read(*files, Layout())
     assert sorted(set(np.round(data.sides["train"]["score"][:60], 6))) == [-1.0, 1.0]
     # By the mean and deviation of the training ratings of the pair: (40 - 20) / 10 and (40 - 80) / 20
     assert data.sides["validation"]["score"][:2] == pytest.approx([2.0, -2.0])
@@ -68,22 +74,22 @@ def test_each_language_pair_is_standardised_by_its_own_training_ratings(tmp_path
 def test_ratings_that_are_left_as_they_are(tmp_path):
     scores = [float(i % 100) for i in range(40)]
     path = write(tmp_path / "ratings.jsonl", rated(scores))
-    data = read_training_ratings(path, None, Layout(), standardize=False)
+    data = read(path, None, Layout(), standardize=False)
     assert data.standardized is None
     assert sorted([*data.sides["train"]["score"], *data.sides["validation"]["score"]]) == scores
 
 
 def test_ratings_are_kept_on_disk_and_read_anew_when_the_file_changes(tmp_path):
     path = write(tmp_path / "ratings.jsonl", rated([float(i % 3) - 1 for i in range(30)]))
-    first = read_training_ratings(path, None, Layout()).sides
+    first = read(path, None, Layout()).sides
     assert all(Path(file["filename"]).stat().st_size for side in first.values() for file in side.cache_files)
     assert first["train"].cache_files and first["validation"].cache_files
     write(tmp_path / "ratings.jsonl", rated([0.5 * (float(i % 3) - 1) for i in range(30)]))
-    second = read_training_ratings(path, None, Layout()).sides
+    second = read(path, None, Layout()).sides
     assert max(second["train"]["score"]) == 0.5
     write(tmp_path / "ratings.jsonl", [{"reference": "a", "candidate": "b", "score": "many"}] * 30)
     with pytest.raises(ValueError, match="30 bad record.s.: line 1: score must be a number"):
-        read_training_ratings(path, None, Layout())
+        read(path, None, Layout())
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_too_few_ratings(tmp_path, count, more, message):
     path = write(tmp_path / "ratings.jsonl", rated([float(i) for i in range(count)]))
     validation_file = path if more.pop("validation_file", False) else None
     with pytest.raises(ValueError, match=message):
-        read_training_ratings(path, validation_file, Layout(), **more)
+        read(path, validation_file, Layout(), **more)
 
 
 def test_better_and_worse_ratings_of_a_segment_are_found_by_their_raw_scores(tmp_path):
@@ -109,8 +115,8 @@ def test_better_and_worse_ratings_of_a_segment_are_found_by_their_raw_scores(tmp
         if raw is not None
     ]
     path = write(tmp_path / "ratings.jsonl", rows)
-    side = read_training_ratings(path, path, Layout()).sides["validation"]
-    better, worse = rank_indices(side, Layout())
+    data = read(path, path, Layout(), with_ranks=True)
+    better, worse = data.ranks
     assert (better.tolist(), worse.tolist()) == ([2, 4], [0, 0])  # 90 and 70 are too close
     with pytest.raises(ValueError, match="metric_for_best_model darr needs validation ratings with a raw_score"):
-        rank_indices(side.select([1, 3]), Layout())
+        rank_indices(data.sides["validation"].select([1, 3]), Layout())
