@@ -9,6 +9,7 @@ from sacrebleu import sentence_bleu, sentence_chrf
 
 from bleurt_repro.metric.calibration import Calibration
 from bleurt_repro.metric.compare.attribution import attribute
+from bleurt_repro.metric.demo.page import build_page
 from bleurt_repro.metric.demo.pair_tab import EXAMPLES, pair_html, scale_html, score_pair, spoken
 from bleurt_repro.metric.demo.shared_scorer import SCALE_CANDIDATES, SCALE_REFERENCE, SharedScorer
 from bleurt_repro.metric.options import DEFAULT_CHECKPOINT
@@ -153,3 +154,12 @@ def test_a_checkpoint_that_reads_sources(tiny_source_scorer):
     shared = SharedScorer(str(tiny_source_scorer), "cpu")
     pairs = [score_pair(shared, ["a cat"], "the cat", source) for source in ("un chat", "il pleut")]
     assert pairs[0].score != pytest.approx(pairs[1].score)
+
+
+def test_the_page_of_a_checkpoint_that_reads_sources_opens_with_a_scored_example(tiny_source_scorer):
+    page = build_page(str(tiny_source_scorer), "cpu")
+    blocks = {block.elem_id: block for block in page.blocks.values() if getattr(block, "elem_id", None)}
+    example = next(iter(EXAMPLES.values()))
+    expected = score_pair(SharedScorer(str(tiny_source_scorer), "cpu"), *example).score
+    assert f"<b>{expected:.2f}</b>".replace("-", "\u2212") in blocks["pair-result"].value
+    assert "compare-source" in blocks and not blocks["fill-example"].visible
