@@ -52,7 +52,7 @@ PACK = "from bleurt_repro.hub_cards.space import pack_wheel; open('packed.whl', 
 # Commands that need an extra which a plain installation lacks, and the extra.
 NEED_EXTRAS = {
     "finetune --model bleurt-repro-mini --train-file none.csv --output out": "train",
-    "pretrain --model bleurt-repro-mini --pairs none --output out": "train",
+    "pretrain --model bleurt-repro-mini --pairs none --max-steps 2 --output out": "train",
     "experiment agreement --ratings none.csv --checkpoint bleurt-repro-mini --output out": "train",
     "experiment wmt --data none --checkpoint bleurt-repro-mini --output out": "train",
     "ensemble bleurt-repro-mini bleurt-repro-mini --validation none.csv --output out": "train",

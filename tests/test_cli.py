@@ -403,7 +403,7 @@ main(sys.argv[2:])
 NEED_EXTRAS = {
     "demo": "demo",
     "finetune --model bleurt-repro-mini --train-file r.txt --output out": "train",
-    "pretrain --model bleurt-repro-mini --pairs r.txt --output out": "train",
+    "pretrain --model bleurt-repro-mini --pairs r.txt --max-steps 2 --output out": "train",
     "experiment agreement --ratings r.txt --checkpoint bleurt-repro-mini --output out": "train",
     "experiment robleurt --data r.txt --test r.txt --encoder a --output out": "train",
     "ensemble bleurt-repro-mini bleurt-repro-mini --validation r.txt --output out": "train",

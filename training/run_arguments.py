@@ -95,6 +95,9 @@ class RunArguments(TrainingArguments):
     def __post_init__(self) -> None:
         import torch
 
+        from bleurt_repro.metric.install import require_extra
+
+        require_extra("train", "training")  # transformers would advise another package than the extra
         self._choose_length()
         self._check_values()
         if not (torch.cuda.is_available() or torch.backends.mps.is_available()):

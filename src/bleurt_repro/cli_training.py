@@ -30,7 +30,6 @@ EXPERIMENTS = {
 
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs."""
-    _require_training("pretrain", context)
     from bleurt_repro.hub_cards.train import train_by_command
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
@@ -39,7 +38,6 @@ def pretrain(context: typer.Context) -> None:
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings."""
-    _require_training("finetune", context)
     from bleurt_repro.hub_cards.train import train_by_command
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
@@ -161,19 +159,14 @@ def calibrate(
         echo(summary(result))
 
 
-def _require_training(command: str, context: typer.Context) -> None:
-    """Check that the extra for training is installed, unless only the help is asked for."""
-    from bleurt_repro.metric.install import require_extra
-
-    if not {"--help", "-h", "--help-all"} & set(context.args):
-        require_extra("train", command)
-
-
 def _add_experiment(name: str, description: str) -> None:
     """Add the command that runs an experiment, `main` of its module, and prints its table."""
 
     def run(context: typer.Context) -> None:
-        _require_training(f"experiment {name}", context)
+        from bleurt_repro.metric.install import require_extra
+
+        if not {"--help", "-h", "--help-all"} & set(context.args):
+            require_extra("train", f"experiment {name}")
         experiment = import_module(f"bleurt_repro.training.experiments.{name}")
         echo(experiment.draw_table(experiment.main(context.args)))
 
