@@ -19,6 +19,8 @@ from bleurt_repro.metric.loading.checksums import file_hash
 if TYPE_CHECKING:
     from datasets import Features
 
+    from bleurt_repro.datasets_builders.ratings.builder import RatingsBuilder
+
 FORMATS = ("jsonl", "parquet")
 SPLITS = ("train", "validation", "test")
 CARD = "README.md"
@@ -28,17 +30,23 @@ OUR_CARD = "config_name: ratings-"
 Row = Mapping[str, Any]
 
 
-def export_wmt(
-    config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
+def export_builder(
+    builder_class: type[RatingsBuilder],
+    config_name: str,
+    output: str | Path,
+    format: str = "jsonl",
+    overwrite: bool = False,
+    **options: Any,
 ) -> dict[str, int]:
-    """Write the train, validation and test ratings of a WMT target year.
+    """Write the splits of a builder of ratings.
 
     Args:
-        config_name: year to test on, or "all".
+        builder_class: builder, such as `WmtRatings`.
+        config_name: configuration of the builder, such as "2018".
         output: folder to write.
         format: "jsonl" or "parquet".
         overwrite: whether to replace files that no export wrote.
-        options: options of `WmtRatings`, such as data_dir or hub_dataset, language_pairs, seed.
+        options: options of the builder, such as data_dir or seed.
 
     Returns:
         The number of records by split.
@@ -46,33 +54,9 @@ def export_wmt(
     Raises:
         ValueError: if the output is the folder that is read, and as in `write_splits`.
     """
-    from bleurt_repro.datasets_builders.ratings.wmt import RATING_FEATURES, WmtRatings
-
     _refuse_sources(output, format, options.get("data_dir"))
-    builder = WmtRatings(config_name, **options)
-    return write_splits(builder.splits(), RATING_FEATURES, output, format, overwrite)
-
-
-def export_relative_ranks(
-    config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
-) -> dict[str, int]:
-    """Write the daRR pairs of a WMT year; arguments as in `export_wmt`, options those of `WmtRelativeRanks`."""
-    from bleurt_repro.datasets_builders.ratings.relative_ranks import RELATIVE_RANK_FEATURES, WmtRelativeRanks
-
-    _refuse_sources(output, format, options.get("data_dir"))
-    builder = WmtRelativeRanks(config_name, **options)
-    return write_splits(builder.splits(), RELATIVE_RANK_FEATURES, output, format, overwrite)
-
-
-def export_webnlg(
-    config_name: str, output: str | Path, format: str = "jsonl", overwrite: bool = False, **options: Any
-) -> dict[str, int]:
-    """Write WebNLG ratings; arguments as in `export_wmt`, options those of `WebNlgRatings`."""
-    from bleurt_repro.datasets_builders.ratings.webnlg import WEBNLG_FEATURES, WebNlgRatings
-
-    _refuse_sources(output, format, options.get("data_dir"))
-    builder = WebNlgRatings(config_name, **options)
-    return write_splits(builder.splits(), WEBNLG_FEATURES, output, format, overwrite)
+    builder = builder_class(config_name, **options)
+    return write_splits(builder.splits(), builder.info.features, output, format, overwrite)
 
 
 def export_ratings(

@@ -27,6 +27,7 @@ class XmlTexts:
         files: paths by file name, as of `wmt_archives.index_files`.
         year: year of the test set.
         lp: language pair, such as "is-en".
+        translator: translator of the references; default: A or, in documents without A, the first.
 
     Raises:
         FileNotFoundError: if the XML file is missing.
@@ -34,12 +35,12 @@ class XmlTexts:
 
     Attributes:
         sources: sources in the order of the test set.
-        references: references, None where a document has none: those of translator A or, without A, of the first.
+        references: references, None where a document has none.
         outputs: outputs by system, None where a document has none.
     """
 
-    def __init__(self, files: Mapping[str, Sequence[Path]], year: int, lp: str) -> None:
-        self.year, self.lp = year, lp
+    def __init__(self, files: Mapping[str, Sequence[Path]], year: int, lp: str, translator: str | None = None) -> None:
+        self.year, self.lp, self.translator = year, lp, translator
         name = f"{TEST_SETS.get(year, LATER_TEST_SET.format(year=year))}.{lp}.all.xml"
         if name not in files:
             raise FileNotFoundError(f"no file {name}, which has the texts and the document ids of {lp}, {year}")
@@ -70,10 +71,10 @@ class XmlTexts:
         ids = [segment.get("id") for segment in source.iter("seg")]
         references = {reference.get("translator", ""): reference for reference in document.findall("ref")}
         outputs = {output.get("system", ""): output for output in document.findall("hyp")}
-        translator = min(references, default=None)  # A sorts first
+        translator = self.translator or min(references, default="")  # A sorts first
         count = len(self.sources)
         self.sources += [text or "" for text in _texts(source, ids)]
-        self.references += _texts(references[translator] if translator is not None else None, ids)
+        self.references += _texts(references.get(translator), ids)
         for system in {*self.outputs, *outputs}:
             column = self.outputs.setdefault(system, [None] * count)
             column += _texts(outputs.get(system), ids)
@@ -99,7 +100,8 @@ class XmlTexts:
     def line(self, system: str, line: int) -> dict[str, Any]:
         """Return system, source, reference and candidate of a line, from 0; raise ValueError if there is no output."""
         system = RENAMED.get(system, system)
-        candidate = self.outputs[system][line] if system in self.outputs else None
+        column = self.outputs.get(system, [])
+        candidate = column[line] if 0 <= line < len(column) else None
         if candidate is None:
             raise ValueError(f"no output of {system} for line {line + 1} in {self.file.name}")
         texts = {"source": self.sources[line], "reference": self.references[line], "candidate": candidate}

@@ -26,7 +26,13 @@ data_app = typer.Typer(cls=Group, help="Prepare human ratings and synthetic pair
 OF_RECIPE = "set by the recipe"
 # Options that several commands share.
 RATING_COLUMNS = "CSV, TSV, JSONL or Parquet file of ratings with the columns reference, candidate and score."
-DataFolder = Annotated[str | None, typer.Option(help="Folder with rating files or the unpacked official archives.")]
+DataFolder = Annotated[
+    str | None,
+    typer.Option(
+        help="Folder with rating files or the unpacked official archives.",
+        show_default="download the official sources",
+    ),
+]
 HubDataset = Annotated[
     str | None, typer.Option(help="Hub dataset to read instead of a folder: RicardoRei/wmt-da-human-evaluation.")
 ]
@@ -47,7 +53,7 @@ TextColumn = Annotated[
     "wmt",
     cls=Command,
     epilog=examples(
-        "bleurt-repro data wmt --config-name 2018 --data-dir ratings --output wmt18",
+        "bleurt-repro data wmt --config-name 2018 --output wmt18",
         "bleurt-repro data wmt --config-name 2017 --data-dir ratings --language-pairs de-en cs-en --output wmt17",
     ),
 )
@@ -77,9 +83,11 @@ def data_wmt(
     overwrite: Overwrite = False,
 ) -> None:
     """Write WMT human ratings of translations, split by year as in the paper."""
-    from bleurt_repro.datasets_builders.ratings.export import export_wmt
+    from bleurt_repro.datasets_builders.ratings.export import export_builder
+    from bleurt_repro.datasets_builders.ratings.wmt import WmtRatings
 
-    counts = export_wmt(
+    counts = export_builder(
+        WmtRatings,
         config_name,
         output,
         format,
@@ -121,9 +129,11 @@ def data_relative_ranks(
     overwrite: Overwrite = False,
 ) -> None:
     """Write pairs of translations, one rated clearly better than the other (daRR)."""
-    from bleurt_repro.datasets_builders.ratings.export import export_relative_ranks
+    from bleurt_repro.datasets_builders.ratings.export import export_builder
+    from bleurt_repro.datasets_builders.ratings.relative_ranks import WmtRelativeRanks
 
-    counts = export_relative_ranks(
+    counts = export_builder(
+        WmtRelativeRanks,
         config_name,
         output,
         format,
@@ -147,8 +157,13 @@ def data_relative_ranks(
     ),
 )
 def data_webnlg(
-    data_dir: Annotated[str, typer.Option(help="Folder with the WebNLG 2017 human evaluation.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder to write: the splits of the configuration.")],
+    data_dir: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder with the WebNLG 2017 human evaluation.", show_default="download the official package"
+        ),
+    ] = None,
     config_name: Annotated[str, typer.Option(help="How to split: all (one test set), by_system or by_input.")] = "all",
     training_systems: Annotated[
         int | None,
@@ -167,16 +182,43 @@ def data_webnlg(
     overwrite: Overwrite = False,
 ) -> None:
     """Write WebNLG human ratings of data-to-text systems: fluency, grammar and semantics."""
-    from bleurt_repro.datasets_builders.ratings.export import export_webnlg
+    from bleurt_repro.datasets_builders.ratings.export import export_builder
+    from bleurt_repro.datasets_builders.ratings.webnlg import WebNlgRatings
 
-    options = {"by_system": ("training_systems", training_systems), "by_input": ("training_inputs", training_inputs)}
-    sizes = {name: size for name, size in options.values() if size is not None}
-    for config, (name, size) in options.items():
+    sizes_by_config = {
+        "by_system": ("training_systems", training_systems),
+        "by_input": ("training_inputs", training_inputs),
+    }
+    sizes = {name: size for name, size in sizes_by_config.values() if size is not None}
+    for config, (name, size) in sizes_by_config.items():
         if size is not None and config != config_name:
             raise ValueError(
                 f"{name} needs --config-name {config}, found {config_name}: change one of them, or leave {name} out"
             )
-    _print_counts(export_webnlg(config_name, output, format, overwrite, data_dir=data_dir, seed=seed, **sizes))
+    options = {"data_dir": data_dir, "seed": seed, **sizes}
+    _print_counts(export_builder(WebNlgRatings, config_name, output, format, overwrite, **options))
+
+
+@data_app.command(
+    "mqm",
+    cls=Command,
+    epilog=examples("bleurt-repro data mqm --config-name zh-en --output mqm-zh-en"),
+)
+def data_mqm(
+    config_name: Annotated[str, typer.Option(help="Language pair: zh-en or en-de.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder to write: the splits validation and test.")],
+    data_dir: Annotated[
+        str | None,
+        typer.Option(help="Folder with the scores and texts of WMT 2021.", show_default="download the official files"),
+    ] = None,
+    format: Format = "jsonl",
+    overwrite: Overwrite = False,
+) -> None:
+    """Write expert ratings (MQM) of translations from WMT 2021."""
+    from bleurt_repro.datasets_builders.ratings.export import export_builder
+    from bleurt_repro.datasets_builders.ratings.mqm import MqmRatings
+
+    _print_counts(export_builder(MqmRatings, config_name, output, format, overwrite, data_dir=data_dir))
 
 
 @data_app.command(

@@ -9,30 +9,15 @@ import pytest
 
 from bleurt_repro.datasets_builders.ratings.wmt_archives import index_files, read_archives
 from bleurt_repro.datasets_builders.ratings.wmt_xml import XmlTexts
+from tests.wmt_xml_files import make_document
 
 # Sorted by id the documents are text_10 (1 segment), text_2 (2), text_30 (1).
 DOCUMENTS = {"text_2": ["Eitt.", "Tvö."], "text_30": ["Þrjú."], "text_10": ["Fjögur."]}
 
 
-def segments(texts):
-    return "<p>" + "".join(f'<seg id="{i}">{text}</seg>' for i, text in enumerate(texts, start=1)) + "</p>"
-
-
-def document(name, sources, systems=("Online-A", "NVIDIA-NeMo"), translators=("B", "A")):
-    references = "".join(
-        f'<ref lang="en" translator="{translator}">{segments([f"{translator} of {text}" for text in sources])}</ref>'
-        for translator in translators
-    )
-    outputs = "".join(
-        f'<hyp lang="en" system="{system}">{segments([f" {system}: {text} " for text in sources])}</hyp>'
-        for system in systems
-    )
-    return f'<doc id="{name}"><src lang="is">{segments(sources)}</src>{references}{outputs}</doc>'
-
-
 def write(folder, scores, documents=DOCUMENTS, test_set="newstest2021", **options):
     (folder / "xml").mkdir(exist_ok=True)
-    content = "".join(document(name, texts, **options) for name, texts in documents.items())
+    content = "".join(make_document(name, texts, **options) for name, texts in documents.items())
     xml = f'<?xml version="1.0" encoding="utf-8"?><dataset><collection>{content}</collection></dataset>'
     with gzip.open(folder / f"xml/{test_set}.is-en.all.xml.gz", "wt", encoding="utf-8") as file:
         file.write(xml)
@@ -93,7 +78,7 @@ def test_a_rating_without_texts_is_named(tmp_path, line, message):
 def test_an_output_of_some_documents_is_of_those_alone(tmp_path):
     write(tmp_path, [], documents={"b": ["Eitt."]}, systems=("Online-A",))
     (tmp_path / "xml/newstest2021.is-en.all.xml").write_text(
-        f"<dataset>{document('b', ['Eitt.'], systems=())}{document('a', ['Tvö.'], systems=('Late',))}</dataset>"
+        f"<dataset>{make_document('b', ['Eitt.'], systems=())}{make_document('a', ['Tvö.'], systems=('Late',))}</dataset>"
     )
     (tmp_path / "xml/newstest2021.is-en.all.xml.gz").unlink()
     texts = XmlTexts(index_files(tmp_path), 2021, "is-en")
