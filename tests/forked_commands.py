@@ -29,7 +29,7 @@ CLIENT = """#!{python} -SE
 import json, os, socket, sys
 words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
 server = socket.socket(socket.AF_UNIX)
-server.connect({place!r})
+server.connect({socket_path!r})
 request = json.dumps([words, os.getcwd(), dict(os.environ)]).encode()
 socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
 server.sendall(request)
@@ -57,13 +57,13 @@ def commands_in(folder: Path) -> Iterator[Path]:
     programs = folder / "bin"
     programs.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as short:  # the path of a socket may have a hundred letters
-        place = Path(short) / "socket"
+        socket_path = Path(short) / "socket"
         for name in PROGRAMS:
-            (programs / name).write_text(CLIENT.format(python=sys.executable, place=str(place)))
+            (programs / name).write_text(CLIENT.format(python=sys.executable, socket_path=str(socket_path)))
             (programs / name).chmod(0o755)
-        own = Path(__file__).resolve()
-        words = [sys.executable, "-m", f"tests.{own.stem}", str(place)]
-        with subprocess.Popen(words, cwd=own.parents[1], stdout=subprocess.PIPE) as server:
+        module_file = Path(__file__).resolve()
+        command = [sys.executable, "-m", f"tests.{module_file.stem}", str(socket_path)]
+        with subprocess.Popen(command, cwd=module_file.parents[1], stdout=subprocess.PIPE) as server:
             assert server.stdout is not None and server.stdout.readline() == b"ready\n"
             try:
                 yield programs
@@ -71,22 +71,22 @@ def commands_in(folder: Path) -> Iterator[Path]:
                 server.terminate()
 
 
-def serve(place: str) -> None:
+def serve(socket_path: str) -> None:
     """Import everything, then run what is asked for, each command in a fork."""
     for name in PRELOADED:
         importlib.import_module(name)
     import bleurt_repro
 
-    parts = ["metric", "datasets_builders", "training", "hub_cards"]
-    roots = [importlib.import_module(f"bleurt_repro.{part}") for part in parts]
-    for package in [bleurt_repro, *roots]:
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    packages = ["metric", "datasets_builders", "training", "hub_cards"]
+    roots = [importlib.import_module(f"bleurt_repro.{package}") for package in packages]
+    for root in [bleurt_repro, *roots]:
+        for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             if not module.name.startswith(NOT_PRELOADED) and not module.name.endswith("__main__"):
                 with suppress(ImportError):  # an extra that is not installed
                     importlib.import_module(module.name)
     gc.freeze()  # what is collected in a fork would be copied for it
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(place)
+    listener.bind(socket_path)
     listener.listen(64)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -106,22 +106,22 @@ def _answer(caller: socket.socket) -> None:
     size, request = int.from_bytes(head, "big"), b""
     while len(request) < size:
         request += caller.recv(size - len(request))
-    words, folder, environment = json.loads(request)
+    command, folder, environment = json.loads(request)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    code = _exit_code(words)
+    code = _exit_code(command)
     caller.sendall(str(code).encode())
     os._exit(0)
 
 
-def _exit_code(words: list[str]) -> int:
+def _exit_code(command: list[str]) -> int:
     code: object = 0
     try:
-        _run(words)
+        _run(command)
     except SystemExit as stop:
         code = stop.code or 0
     except BaseException:
@@ -135,27 +135,27 @@ def _exit_code(words: list[str]) -> int:
     return code if isinstance(code, int) else 1
 
 
-def _run(words: list[str]) -> None:
+def _run(command: list[str]) -> None:
     """Run a command as the program of its name does."""
-    if words[0] == "torchrun":
-        count, words = int(words[words.index("--nproc-per-node") + 1]), words[words.index("-m") :]
-        _run_together(["python", *words], count)
-    elif words[0] == "bleurt-repro":
-        sys.argv = words
+    if command[0] == "torchrun":
+        count, command = int(command[command.index("--nproc-per-node") + 1]), command[command.index("-m") :]
+        _run_together(["python", *command], count)
+    elif command[0] == "bleurt-repro":
+        sys.argv = command
         from bleurt_repro.cli import main
 
         main()
-    elif words[1] == "-m":
-        sys.argv = words[2:]
-        sys.modules.pop(words[2], None)  # a new process would not have imported it before it runs it
-        runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+    elif command[1] == "-m":
+        sys.argv = command[2:]
+        sys.modules.pop(command[2], None)  # a new process would not have imported it before it runs it
+        runpy.run_module(command[2], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = words[1:]
-        sys.path.insert(0, str(Path(words[1]).parent))
-        runpy.run_path(words[1], run_name="__main__")
+        sys.argv = command[1:]
+        sys.path.insert(0, str(Path(command[1]).parent))
+        runpy.run_path(command[1], run_name="__main__")
 
 
-def _run_together(words: list[str], count: int) -> None:
+def _run_together(command: list[str], count: int) -> None:
     """Run a command in several processes, which find each other as torchrun's do."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -166,7 +166,7 @@ def _run_together(words: list[str], count: int) -> None:
         if not child:
             os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(count))
             os.environ.update(LOCAL_WORLD_SIZE=str(count), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-            os._exit(_exit_code(words))
+            os._exit(_exit_code(command))
         children.append(child)
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     sys.exit(max(map(abs, codes)))

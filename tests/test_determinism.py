@@ -32,27 +32,27 @@ def texts(count: int, seed: int = 0) -> dict[str, list[str]]:
     return dict(zip(("references", "candidates"), columns, strict=True))
 
 
-def in_a_process_of_its_own(checkpoint: str, given: dict[str, list[str]], **variables: str) -> list[str]:
+def in_a_process_of_its_own(checkpoint: str, pairs: dict[str, list[str]], **variables: str) -> list[str]:
     """Score elsewhere, under other variables of the environment."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE, checkpoint],
-        input=json.dumps(given),
+        input=json.dumps(pairs),
         env=environment,
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.split("SCORES")[1])
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.split("SCORES")[1])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("checkpoint", ["tiny", "bleurt-repro-mini"])
 def test_two_processes_agree_to_the_bit(checkpoint, tiny_scorer):
     name = str(tiny_scorer) if checkpoint == "tiny" else checkpoint
-    given = texts(300)
-    first, second = (in_a_process_of_its_own(name, given, PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    pairs = texts(300)
+    first, second = (in_a_process_of_its_own(name, pairs, PYTHONHASHSEED=seed) for seed in ("1", "2"))
     assert first == second and len(set(first)) > 200
 
 
@@ -68,21 +68,21 @@ def test_two_processes_agree_to_the_bit(checkpoint, tiny_scorer):
 )
 def test_other_instructions_and_threads_stay_within_the_tolerance(machine):
     """What another machine would compute with, as far as this one can be told to."""
-    given = texts(300)
-    own = BleurtScorer(device="cpu").score(**given)
-    other = [float.fromhex(score) for score in in_a_process_of_its_own("bleurt-repro-mini", given, **machine)]
-    largest = max(abs(a - b) for a, b in zip(own, other, strict=True))
-    sys.stdout.write(f"largest difference over {len(own)} pairs: {largest:.2e}\n")
+    pairs = texts(300)
+    scores = BleurtScorer(device="cpu").score(**pairs)
+    other_scores = [float.fromhex(score) for score in in_a_process_of_its_own("bleurt-repro-mini", pairs, **machine)]
+    largest = max(abs(a - b) for a, b in zip(scores, other_scores, strict=True))
+    sys.stdout.write(f"largest difference over {len(scores)} pairs: {largest:.2e}\n")
     assert largest < ACROSS_MACHINES
 
 
 def test_scoring_again_gives_the_same_bits(tiny_scorer):
-    given = texts(200)
+    pairs = texts(200)
     scorer = BleurtScorer(str(tiny_scorer), device="cpu")
-    first = scorer.score(**given)
+    first = scorer.score(**pairs)
     scorer.score(**texts(50, seed=1))  # what was scored in between does not matter
-    assert scorer.score(**given) == first
-    assert BleurtScorer(str(tiny_scorer), device="cpu").score(**given) == first
+    assert scorer.score(**pairs) == first
+    assert BleurtScorer(str(tiny_scorer), device="cpu").score(**pairs) == first
 
 
 def test_one_scorer_under_eight_threads_gives_the_serial_scores(tiny_scorer):

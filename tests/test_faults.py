@@ -17,9 +17,9 @@ from bleurt_repro.datasets_builders.ratings.export import write_splits
 from bleurt_repro.metric.bulk import scoring as module
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
 from bleurt_repro.metric.bulk.scoring import score_files
-from bleurt_repro.metric.options import ScoreOptions
 from bleurt_repro.metric.files.writing import write_bytes
 from bleurt_repro.metric.forward.score_cache import ScoreCache
+from bleurt_repro.metric.options import ScoreOptions
 from bleurt_repro.training.combine import average_scorers
 
 FEATURES = Features({"candidate": Value("string")})
@@ -106,11 +106,13 @@ def test_a_folder_that_cannot_be_written_is_named(name, small_disk, tiny_scorer,
     assert "Read-only" in str(caught.value) or "cannot be used" in str(caught.value)
 
 
-@pytest.mark.parametrize("words", [["score"], ["score", "--json"]])
-def test_the_command_says_so_in_one_line(words, small_disk, pairs, tiny_scorer, capsys):
+@pytest.mark.parametrize("command", [["score"], ["score", "--json"]])
+def test_the_command_says_so_in_one_line(command, small_disk, pairs, tiny_scorer, capsys):
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     with pytest.raises(SystemExit) as stop:
-        main([*words, "--pairs", pairs, "--checkpoint", str(tiny_scorer), "--output", str(small_disk / "scores.txt")])
+        main(
+            [*command, "--pairs", pairs, "--checkpoint", str(tiny_scorer), "--output", str(small_disk / "scores.txt")]
+        )
     stderr = capsys.readouterr().err
     assert stop.value.code == 2 and stderr.count("\n") == 1 and "scores.txt" in stderr and "Read-only" in stderr
 

@@ -19,19 +19,19 @@ STEPS = {
 
 def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
-    words = options({"--model": str(start)}, {**ratings, "--output_dir": str(small_disk)}, STEPS)
-    finetune(words)
+    arguments = options({"--model": str(start)}, {**ratings, "--output_dir": str(small_disk)}, STEPS)
+    finetune(arguments)
     first = sum(file.stat().st_size for file in (small_disk / "checkpoint-2").iterdir())
     for path in small_disk.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     resize(small_disk, f"{first * 3 // 2 // 1024}k")
     with pytest.raises(OSError, match="is full; checkpoint-2 is complete: make room and add --resume") as caught:
-        finetune(words)
+        finetune(arguments)
     assert caught.value.errno == errno.ENOSPC
     assert last_checkpoint(small_disk)[0] == small_disk / "checkpoint-2"
     resize(small_disk, "64m")
-    finetune([*words, "--resume", "true"])
+    finetune([*arguments, "--resume", "true"])
     assert (small_disk / "model.safetensors").is_file()
 
 

@@ -78,9 +78,9 @@ def test_ctrl_c_at_start_up_ends_at_once_and_blames_nothing(tmp_path):
     """While libraries are imported and the checkpoint is opened."""
     # one batch: between nothing and all of its scores there is no state to leave
     (tmp_path / "texts.txt").write_text("a cat\n" * 50)
-    words = ["score", "-r", "texts.txt", "-c", "texts.txt", "--output", "scores"]
+    command = ["score", "-r", "texts.txt", "-c", "texts.txt", "--output", "scores"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "bleurt_repro", *words],
+        [sys.executable, "-m", "bleurt_repro", *command],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         preexec_fn=heed_ctrl_c,

@@ -12,9 +12,9 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.bulk.scoring import score_files
-from bleurt_repro.metric.options import ScoreOptions
 from bleurt_repro.metric.forward.onnx import LIBRARIES
 from bleurt_repro.metric.forward.plain import PlainForward
+from bleurt_repro.metric.options import ScoreOptions
 from tests.real_data import wmt_ratings
 
 # float32, as the documents promise: neighbours, batches, padding and the exact ONNX graph change no more than this.
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the 128 tokens")
 def pairs(request, shared_data):
     """Pairs of 2015 to 2017, drawn with a fixed seed."""
     rows = [row for row in wmt_ratings(shared_data / "wmt") if row["year"] <= 2017]
-    drawn = random.Random(11).sample(rows, request.param)
-    return {"references": [row["reference"] for row in drawn], "candidates": [row["candidate"] for row in drawn]}
+    sample = random.Random(11).sample(rows, request.param)
+    return {"references": [row["reference"] for row in sample], "candidates": [row["candidate"] for row in sample]}
 
 
 @pytest.fixture(scope="module")
@@ -124,12 +124,12 @@ BAD_ROWS = {
 
 @pytest.mark.parametrize("bad", BAD_ROWS.values(), ids=BAD_ROWS)
 def test_one_bad_row_changes_no_other_score(bad, scorer, pairs, expected):
-    place = len(expected) // 2
+    middle = len(expected) // 2
     references, candidates = (list(texts) for texts in pairs.values())
-    references.insert(place, bad[0])
-    candidates.insert(place, bad[1])
+    references.insert(middle, bad[0])
+    candidates.insert(middle, bad[1])
     scores = scorer.score(references=references, candidates=candidates)
-    del scores[place]
+    del scores[middle]
     assert gap(scores, expected) < EXACT
 
 

@@ -28,13 +28,13 @@ TOOLS = {
 
 def name_and_version(line: str, sign: str) -> tuple[str, tuple[int, ...]] | None:
     """Read `name==1.2` or `name>=1.2,<2`; trailing zeros say nothing."""
-    found = re.match(rf"([A-Za-z0-9_-]+){sign}([0-9.]+)", line)
-    if not found:
+    match = re.match(rf"([A-Za-z0-9_-]+){sign}([0-9.]+)", line)
+    if not match:
         return None
-    numbers = [int(number) for number in found[2].split(".")]
+    numbers = [int(number) for number in match[2].split(".")]
     while numbers and numbers[-1] == 0:
         numbers.pop()
-    return found[1].lower().replace("_", "-"), tuple(numbers)
+    return match[1].lower().replace("_", "-"), tuple(numbers)
 
 
 def test_of_the_checkpoints_the_package_carries_mini_alone(tmp_path, monkeypatch):
@@ -49,8 +49,8 @@ def test_of_the_checkpoints_the_package_carries_mini_alone(tmp_path, monkeypatch
     build = distribution.get_command_obj("build_py")
     build.ensure_finalized()
     build.manifest_files = {}  # what a source distribution lists besides: nothing
-    found = [Path(file) for file in build.find_data_files("bleurt_repro.metric", str(tmp_path))]
-    assert found == [tmp_path / "checkpoint" / "bleurt-repro-mini" / "model.safetensors"]
+    files = [Path(file) for file in build.find_data_files("bleurt_repro.metric", str(tmp_path))]
+    assert files == [tmp_path / "checkpoint" / "bleurt-repro-mini" / "model.safetensors"]
 
 
 def test_every_folder_of_code_is_in_the_package():
@@ -61,8 +61,8 @@ def test_every_folder_of_code_is_in_the_package():
     folders = set()
     for package, root in roots.items():
         for file in (ROOT / root).rglob("__init__.py"):  # rglob does not follow the links in src/bleurt_repro
-            parts = file.parent.relative_to(ROOT / root).parts
-            folders.add(".".join([package, *parts]))
+            names = file.parent.relative_to(ROOT / root).parts
+            folders.add(".".join([package, *names]))
     assert sorted(packages) == sorted(folders), "list every folder with an __init__.py in setup.cfg"
 
 

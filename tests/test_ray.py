@@ -248,14 +248,14 @@ def test_the_command_works_on_a_cluster_that_is_there_and_leaves_it(cluster, pai
     assert ray.cluster_resources()["CPU"] == 2
 
 
-@pytest.mark.parametrize(("address", "asked"), [(None, True), ("auto", False)])
-def test_a_ray_of_its_own_asks_for_a_token(address, asked):
+@pytest.mark.parametrize(("address", "variable"), [(None, True), ("auto", False)])
+def test_a_ray_of_its_own_asks_for_a_token(address, variable):
     code = f"import os; from bleurt_repro.metric.bulk.ray_engine import RayEngine; RayEngine.from_options('ray', {address!r}, None); "
     code += "print(os.environ.get('RAY_AUTH_MODE'), len(os.environ.get('RAY_AUTH_TOKEN', '')))"
     pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100)
-    assert done.stdout.split() == (["token", "64"] if asked else ["None", "0"])
+    assert done.stdout.split() == (["token", "64"] if variable else ["None", "0"])
 
 
 def test_a_cluster_that_is_not_there(monkeypatch):
@@ -289,11 +289,11 @@ def test_the_command_starts_a_ray_of_its_own_and_ends_it(pairs, tiny_scorer, tmp
 
 def _processes(mark: str) -> list[bytes]:
     """The command lines of the processes that have inherited a variable."""
-    found = []
+    workers = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append((folder / "cmdline").read_bytes())
+                workers.append((folder / "cmdline").read_bytes())
         except OSError:  # gone, or another user's
             continue
-    return found
+    return workers

@@ -63,14 +63,14 @@ def test_positions_that_begin_after_the_padding(encoders, family):
         model(torch.full((1, 65), 5))
 
 
-@pytest.mark.parametrize(("asked", "message"), [(65, "more than the 64 tokens"), (64, None)])
-def test_the_longest_input(encoders, asked, message):
+@pytest.mark.parametrize(("max_length", "message"), [(65, "more than the 64 tokens"), (64, None)])
+def test_the_longest_input(encoders, max_length, message):
     model, tokenizer = open_trainable(encoders["roberta"])
     if message is None:
-        assert training_layout(model, tokenizer, asked).max_length == asked
+        assert training_layout(model, tokenizer, max_length).max_length == max_length
     else:
         with pytest.raises(ValueError, match=message):
-            training_layout(model, tokenizer, asked)
+            training_layout(model, tokenizer, max_length)
 
 
 def test_a_recorded_layout_must_agree(tiny_source_scorer):
@@ -111,8 +111,8 @@ def test_training_records_the_layout_and_the_scorer_reads_it(encoders, tmp_path,
     finetune(list(map(str, words)))
     scorer = BleurtScorer(str(tmp_path / "out"))
     assert scorer.layout == Layout(LAYOUTS[name], 64, 2)
-    read = {role: value for role, value in TEXTS.items() if role.removesuffix("s") in LAYOUTS[name]}
-    assert len(scorer.score(candidates=[CANDIDATE], **read)) == 1
+    arguments = {role: value for role, value in TEXTS.items() if role.removesuffix("s") in LAYOUTS[name]}
+    assert len(scorer.score(candidates=[CANDIDATE], **arguments)) == 1
 
 
 def test_a_layout_of_no_name(encoders, tmp_path):
@@ -131,7 +131,7 @@ def scorers(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "message"),
+    ("name", "texts", "message"),
     [
         ("robleurt-src", ["references"], "robleurt-src reads the source of each candidate: give sources"),
         ("robleurt-src", ["sources"], "robleurt-src reads the reference of each candidate: give references"),
@@ -142,9 +142,9 @@ def scorers(tmp_path_factory):
         ("reference-free", [], "reference-free reads the source of each candidate: give sources"),
     ],
 )
-def test_inputs_that_do_not_fit(scorers, name, given, message):
+def test_inputs_that_do_not_fit(scorers, name, texts, message):
     with pytest.raises(ValueError, match=message):
-        scorers[name].score(candidates=[CANDIDATE], **{role: TEXTS[role] for role in given})
+        scorers[name].score(candidates=[CANDIDATE], **{role: TEXTS[role] for role in texts})
 
 
 def test_reference_free_on_the_command_line(scorers, tmp_path, capsys):
@@ -202,8 +202,8 @@ def test_reference_free_through_evaluate(scorers):
 
     scorer = scorers["reference-free"]
     metric = evaluate.load(str(SPACE), checkpoint=str(scorer.folder))
-    found = metric.compute(predictions=[CANDIDATE], sources=[SOURCE])
-    assert found["scores"] == scorer.score(candidates=[CANDIDATE], sources=[SOURCE])
+    result = metric.compute(predictions=[CANDIDATE], sources=[SOURCE])
+    assert result["scores"] == scorer.score(candidates=[CANDIDATE], sources=[SOURCE])
     with pytest.raises(ValueError, match="reads no references: leave references out"):
         metric.compute(predictions=[CANDIDATE], sources=[SOURCE], references=[REFERENCE])
 

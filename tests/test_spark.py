@@ -44,6 +44,6 @@ def test_the_recipe_gives_the_scorers_scores(spark, tmp_path, monkeypatch):
     rows = spark.read.parquet(str(tmp_path / "scored")).collect()
     references, candidates = zip(*PAIRS, strict=True)
     expected = BleurtScorer(progress=False).score(references=list(references), candidates=list(candidates))
-    found = {(row.reference, row.candidate): row.bleurt for row in rows}
+    scores = {(row.reference, row.candidate): row.bleurt for row in rows}
     assert len(rows) == len(PAIRS)
-    assert [found[pair] for pair in PAIRS] == pytest.approx(expected, abs=1e-4)
+    assert [scores[pair] for pair in PAIRS] == pytest.approx(expected, abs=1e-4)

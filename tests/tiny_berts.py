@@ -40,12 +40,12 @@ def rembert(**settings) -> RemBertForSequenceClassification:
 
 def mpnet(layers: int = 3, **settings) -> MPNetForSequenceClassification:
     torch.manual_seed(3)
-    own = {"max_position_embeddings": 66, "initializer_range": 0.2}
-    config = MPNetConfig(num_hidden_layers=layers, **SIZES | own | settings)
+    defaults = {"max_position_embeddings": 66, "initializer_range": 0.2}
+    config = MPNetConfig(num_hidden_layers=layers, **SIZES | defaults | settings)
     return MPNetForSequenceClassification(config).eval()
 
 
 def inputs(*lengths: int) -> list[Encoded]:
     rng = random.Random(0)
     ids = [[rng.randrange(1, 50) for _ in range(length)] for length in lengths]
-    return [Encoded(own, [int(2 * i > len(own)) for i in range(len(own))], False) for own in ids]
+    return [Encoded(tokens, [int(2 * i > len(tokens)) for i in range(len(tokens))], False) for tokens in ids]

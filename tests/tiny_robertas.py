@@ -52,7 +52,7 @@ def mpnet_tokenizer():
     from transformers import MPNetTokenizer
 
     characters = [chr(code) for code in range(33, 127)]
-    pieces = [*SPECIAL, *characters, *(f"##{one}" for one in characters), *TINY_WORDS, "[UNK]", "<mask>"]
+    pieces = [*SPECIAL, *characters, *(f"##{character}" for character in characters), *TINY_WORDS, "[UNK]", "<mask>"]
     return MPNetTokenizer({piece: i for i, piece in enumerate(dict.fromkeys(pieces))}, model_max_length=64)
 
 

@@ -22,18 +22,18 @@ def options(*groups: dict[str, str]) -> list[str]:
     return [word for group in groups for pair in group.items() for word in pair]
 
 
-def finetune(words: Sequence[str]) -> dict[str, Any]:
+def finetune(arguments: Sequence[str]) -> dict[str, Any]:
     """Run `finetune` with options of the command line; without the card that the command draws."""
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
 
-    return train(*parse_config((RatingArguments, FinetuningArguments), words))
+    return train(*parse_config((RatingArguments, FinetuningArguments), arguments))
 
 
-def pretrain(words: Sequence[str]) -> dict[str, Any]:
+def pretrain(arguments: Sequence[str]) -> dict[str, Any]:
     """Run `pretrain` likewise, with `--grid` as a search."""
     from bleurt_repro.training.arguments import parse_config
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
-    return pretrain_or_search(*parse_config((PairArguments, GridArguments, PretrainingArguments), words))
+    return pretrain_or_search(*parse_config((PairArguments, GridArguments, PretrainingArguments), arguments))
