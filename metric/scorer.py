@@ -175,7 +175,7 @@ class BleurtScorer:
             dtype = self._arithmetic(checkpoint.dtype)
             settings = signature(checkpoint.name, checkpoint.content, checkpoint.layout, dtype, "each")
             cache = ScoreCache(self.options.cache, settings)
-        return PairScorer.of(checkpoint, computing, cache)
+        return PairScorer.from_checkpoint(checkpoint, computing, cache)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the options and the signature; the checkpoint is opened again where the pickle is loaded.

@@ -7,6 +7,7 @@ nothing else: no graph is built, loaded or run. It is imported here only, and on
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -19,11 +20,11 @@ from bleurt_repro.metric.loading.architecture import (
     GELU_NAMES,
     check_weights,
     is_rembert,
-    read_settings,
     scorer_config,
     scorer_model,
     weight_shapes,
 )
+from bleurt_repro.metric.loading.limits import StoredSize, read_settings
 from bleurt_repro.metric.loading.official_tokenizer import (
     read_vocabulary,
     sentencepiece_tokenizer,
@@ -52,8 +53,8 @@ def load_official(folder: Path, gelu: str = "auto") -> tuple[PreTrainedModel, Pr
     """Load an official checkpoint as a scorer with the official tokenizer.
 
     Args:
-        folder: bleurt_config.json and what it names, and variables/.
-        gelu: as for `convert`.
+        folder: folder with bleurt_config.json, the files that it names, and variables/.
+        gelu: "tanh", "erf", or "auto": what the graph says, else the official code's tanh.
 
     Returns:
         the model, a `BertForSequenceClassification` or `RemBertForSequenceClassification` in evaluation mode whose
@@ -68,7 +69,7 @@ def load_official(folder: Path, gelu: str = "auto") -> tuple[PreTrainedModel, Pr
     config = scorer_config(bert, layout, _activation(bert, folder, gelu))
     tokenizer = _tokenizer(folder, settings, layout.max_length)
     _check_vocabulary(len(tokenizer), config.vocab_size, SPARE_ROWS if is_rembert(bert) else 0)
-    weights = read_variables(folder, weight_shapes(config))
+    weights = read_variables(folder, weight_shapes(config, _stored_size(folder)))
     return scorer_model(config, weights), tokenizer
 
 
@@ -80,9 +81,9 @@ def _max_length(settings: dict[str, Any]) -> int:
 
 
 def _activation(bert: dict[str, Any], folder: Path, gelu: str) -> str:
-    named = bert.get("hidden_act", "gelu")
-    if named != "gelu":
-        raise ValueError(f"its layers compute {named!r}; official checkpoints compute 'gelu'")
+    activation = bert.get("hidden_act", "gelu")
+    if activation != "gelu":
+        raise ValueError(f"its layers compute {activation!r}; official checkpoints compute 'gelu'")
     if gelu == "auto":
         gelu = graph_gelu(folder) or "tanh"
     return GELU_NAMES[gelu]
@@ -126,8 +127,8 @@ def read_variables(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[
     """Read the weights of a scorer from a TensorFlow SavedModel's variables.
 
     Args:
-        folder: the official checkpoint.
-        shapes: the weights wanted, by their names and in their shapes in `transformers`.
+        folder: official checkpoint.
+        shapes: shapes in `transformers` of the weights to read, by their names there.
 
     Returns:
         the weights by those names, float32.
@@ -141,9 +142,8 @@ def read_variables(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[
 
     names = {official_name(weight): weight for weight in shapes}
     reader = _reader(folder)
-    found = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
-    found = {name: shape for name, shape in found.items() if not NO_WEIGHTS.fullmatch(name)}
-    _check_variables(found, {name: _official_shape(name, shapes[weight]) for name, weight in names.items()})
+    expected = {name: _official_shape(name, shapes[weight]) for name, weight in names.items()}
+    _check_variables(_variable_shapes(reader), expected)
     weights = {}
     for name in tqdm(sorted(names), desc="read", unit="variable", disable=None):
         weight = torch.from_numpy(_read(reader, folder, name)).to(torch.float32)
@@ -151,11 +151,22 @@ def read_variables(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[
     return weights
 
 
+def _variable_shapes(reader: Any) -> dict[str, tuple[int, ...]]:
+    """List the variables that are weights, with their shapes."""
+    shapes = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
+    return {name: shape for name, shape in shapes.items() if not NO_WEIGHTS.fullmatch(name)}
+
+
+def _stored_size(folder: Path) -> StoredSize:
+    shapes = _variable_shapes(_reader(folder)).values()
+    return StoredSize(len(shapes), sum(map(math.prod, shapes)))
+
+
 def official_name(weight: str) -> str:
     """Return the TensorFlow name of a weight.
 
     Args:
-        weight: its name in `BertForSequenceClassification` or `RemBertForSequenceClassification`.
+        weight: name of the weight in `BertForSequenceClassification` or `RemBertForSequenceClassification`.
     """
     name = re.sub(r"^rembert\.", "bert.", weight)
     name = re.sub(r"^classifier\.", "dense.", name)
@@ -167,10 +178,10 @@ def official_name(weight: str) -> str:
 
 
 def graph_gelu(folder: Path) -> str | None:
-    """Find out which GELU the checkpoint's own graph computes, from the operations it lists.
+    """Return which GELU the checkpoint's own graph computes, by the operations that it lists.
 
     Args:
-        folder: the official checkpoint.
+        folder: official checkpoint.
 
     Returns:
         "erf", "tanh", or None if the folder holds no saved_model.pb.
@@ -204,15 +215,15 @@ def _official_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[::-1] if name.endswith("/kernel") else shape
 
 
-def _check_variables(found: dict[str, tuple[int, ...]], expected: dict[str, tuple[int, ...]]) -> None:
-    head = found.get("dense/kernel")
-    if any(EXTRA_LAYER.fullmatch(name) for name in found) or (head and head[-1:] != (1,)):
+def _check_variables(shapes: dict[str, tuple[int, ...]], expected: dict[str, tuple[int, ...]]) -> None:
+    head = shapes.get("dense/kernel")
+    if any(EXTRA_LAYER.fullmatch(name) for name in shapes) or (head and head[-1:] != (1,)):
         raise ValueError(
             "the checkpoint has hidden layers between the pooler and the score (n_hidden_layers > 0), "
             "which no class of transformers has: it cannot be converted"
         )
     try:
-        check_weights(found, expected)
+        check_weights(shapes, expected)
     except ValueError as error:
         raise ValueError(f"variable {error}: the checkpoint is damaged or of another kind") from error
 

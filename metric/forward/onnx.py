@@ -41,10 +41,10 @@ LARGEST_FILE = 1_900_000_000
 
 
 class OnnxForward:
-    """Scores pairs by a graph that `exported` wrote.
+    """Score pairs by a graph that `export_graph` wrote.
 
     Args:
-        graph: the file.
+        graph: file of the graph.
     """
 
     def __init__(self, graph: Path) -> None:
@@ -53,13 +53,13 @@ class OnnxForward:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-        self._names = [given.name for given in self._session.get_inputs()]
+        self._names = [graph_input.name for graph_input in self._session.get_inputs()]
 
     def __call__(self, pairs: Sequence[Encoded]) -> Tensor:
         """Score pairs; each run of equal lengths is one call of the graph.
 
         Args:
-            pairs: the model's inputs.
+            pairs: inputs of the model.
 
         Returns:
             (pairs,) float32.
@@ -75,13 +75,13 @@ class OnnxForward:
         return self._session.run(None, {name: inputs[name] for name in self._names})[0]
 
 
-def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
-    """Return the checkpoint's graph, making it where the cache has none.
+def export_graph(model: PreTrainedModel, content: str, backend: str) -> Path:
+    """Return the file of a checkpoint's graph, which is made if the cache has none.
 
     Args:
-        model: the checkpoint, in float32 and on the CPU.
-        content: its content hash, which names it in the cache.
-        backend: a key of `FILES`.
+        model: model of the checkpoint, in float32 and on the CPU.
+        content: content hash, which names the checkpoint in the cache.
+        backend: key of `FILES`.
 
     Raises:
         ValueError: if a library is missing.
@@ -98,14 +98,14 @@ def exported(model: PreTrainedModel, content: str, backend: str) -> Path:
 
 
 def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
-    """Write a graph and its weights beside their place and put them there in one step."""
+    """Write a graph and its weights to the cache in one step."""
     make_cache(folder)
     with temporary_folder(folder / backend) as workspace:
         unfinished = workspace / backend
         unfinished.mkdir()
         with _quiet(), error_context(folder):
             if backend == "onnx":
-                _export(model, unfinished / FILES[backend])
+                _write_graph(model, unfinished / FILES[backend])
             else:
                 _quantise(folder / "onnx" / FILES["onnx"], unfinished / FILES[backend])
         write_checksums(unfinished, sorted(unfinished.iterdir()))
@@ -117,7 +117,7 @@ def _make(model: PreTrainedModel, folder: Path, backend: str) -> None:
 
 
 def _is_whole(folder: Path, file: str) -> bool:
-    """Return whether a graph is in the cache as it was written; a damaged one is removed, with a warning."""
+    """Return whether the cache has a graph as it was written; a damaged one is removed, with a warning."""
     if not (folder / file).is_file():
         return False
     try:
@@ -129,7 +129,7 @@ def _is_whole(folder: Path, file: str) -> bool:
     return True
 
 
-def _export(model: PreTrainedModel, file: Path) -> None:
+def _write_graph(model: PreTrainedModel, file: Path) -> None:
     import torch
 
     ids = torch.ones((2, 7), dtype=torch.long)
@@ -176,7 +176,7 @@ def _equal_lengths(model: PreTrainedModel) -> torch.nn.Module:
 
 
 def _quantise(exact: Path, file: Path) -> None:
-    """Turn the matrix products with weights into int8; attention between tokens stays in float32."""
+    """Write a graph with the matrix products with weights in int8; attention between tokens stays in float32."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -198,7 +198,7 @@ def _quantise(exact: Path, file: Path) -> None:
 
 
 def _narrowing(graph: Any) -> list[str]:
-    """Name the products that read more numbers than they return, such as the one after each GELU.
+    """List the products that read more numbers than they return, such as the one after each GELU, by name.
 
     They stay in float32: a few of their inputs are so large that one scale for all leaves the others little.
     """
@@ -207,8 +207,8 @@ def _narrowing(graph: Any) -> list[str]:
     for node in graph.node:
         if node.op_type in ("MatMul", "Gemm") and len(shape := shapes.get(node.input[1], ())) == 2:
             transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-            read, given = shape[::-1] if transposed else shape
-            if read > given:
+            inputs, outputs = shape[::-1] if transposed else shape
+            if inputs > outputs:
                 names += [node.name, f"{node.name}_MatMul"]  # the quantiser renames a Gemm before it looks
     return names
 

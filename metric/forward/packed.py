@@ -30,7 +30,7 @@ TOKENS_HINT = 2048  # tokens of a batch that the layout of the weights is chosen
 
 
 class Group(NamedTuple):
-    """Neighbouring pairs of one length: the first token's place, how many pairs, how many tokens each."""
+    """Neighbouring pairs of one length: index of the first token, number of pairs, number of tokens of each."""
 
     start: int
     pairs: int
@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
 
 class _Attention(NamedTuple):
-    """The modules of a layer's attention, which MPNet calls by other names."""
+    """The modules of a layer's attention, which have other names in MPNet."""
 
     query: nn.Linear
     key: nn.Linear
@@ -64,11 +64,11 @@ def can_pack(model: PreTrainedModel) -> bool:
 
 
 def packed_forward(model: PreTrainedModel, before: PackedForward | None = None) -> PackedForward | None:
-    """Return the packed forward pass of a model in evaluation mode, or None where it has none.
+    """Return the packed forward pass of a model in evaluation mode, or None if it has none.
 
     Args:
-        model: of a checkpoint.
-        before: what was returned the last time; it is kept as long as the model's weights are the same.
+        model: model of a checkpoint.
+        before: result of the last call, which is returned again as long as the model's weights are the same.
     """
     if model.training or not can_pack(model):
         return None
@@ -76,10 +76,10 @@ def packed_forward(model: PreTrainedModel, before: PackedForward | None = None) 
 
 
 class PackedForward:
-    """Scores pairs as the model itself would in evaluation mode, up to rounding (at most 1e-5 in float32).
+    """Score pairs as the model itself would in evaluation mode, up to rounding (at most 1e-5 in float32).
 
     Args:
-        model: a model for which `can_pack` holds, or the modules of a `LightScorer`.
+        model: model for which `can_pack` is true, or the modules of a `LightScorer`.
         laid_out: whether to copy the weights into oneDNN's layout; by default if they are not too large.
     """
 
@@ -106,10 +106,10 @@ class PackedForward:
         return self._weights == _versions(model)
 
     def __call__(self, pairs: Sequence[Encoded]) -> Tensor:
-        """Score pairs, those of equal length side by side.
+        """Score pairs; pairs of equal length that stand side by side are computed together.
 
         Args:
-            pairs: the model's inputs; the fewer lengths among neighbours, the faster.
+            pairs: inputs of the model; the fewer changes of length from one to the next, the faster.
 
         Returns:
             (pairs,) float32.
@@ -123,10 +123,10 @@ class PackedForward:
         return self.score(ids, segments, groups)
 
     def score(self, ids: Tensor, segments: Tensor, groups: Sequence[Group], any_size: bool = False) -> Tensor:
-        """Score tokens in a row.
+        """Score the tokens of all pairs in one row.
 
         Args:
-            ids: (tokens,) of all pairs, one after the other.
+            ids: (tokens,) token ids of all pairs, one after the other.
             segments: (tokens,) segment ids.
             groups: where the pairs begin and end.
             any_size: leave numbers of rows as they are, as a graph of any size must.
@@ -134,42 +134,45 @@ class PackedForward:
         Returns:
             (pairs,) float32.
         """
+        # Rows of zeros at the end round the sizes up; no pair attends to them, and their scores are cut off.
         tokens, pairs = sum(group.pairs * group.length for group in groups), sum(group.pairs for group in groups)
-        more_tokens = 0 if any_size else few_sizes(tokens) - tokens
-        more_pairs = 0 if any_size else few_sizes(pairs) - pairs
-        hidden = self._embed(_longer(ids, more_tokens), _longer(segments, more_tokens), groups)
+        token_padding = 0 if any_size else few_sizes(tokens) - tokens
+        pair_padding = 0 if any_size else few_sizes(pairs) - pairs
+        # All layers but the last: linear maps over the whole row, attention within each pair.
+        hidden = self._embed(_padded(ids, token_padding), _padded(segments, token_padding), groups)
         biases = [self._bias(group.length) for group in groups]
         for layer in self._layers:
-            hidden = layer(hidden, groups, biases, more_tokens)
-        first = _joined([torch.arange(group.pairs) * group.length + group.start for group in groups])
-        pooled = torch.tanh(self._pooler(self._last(hidden, groups, biases, _longer(first, more_pairs), more_pairs)))
-        scores = self._classifier(pooled)[:, 0].float()
-        return scores[:pairs] if more_pairs else scores
+            hidden = layer(hidden, groups, biases, token_padding)
+        # The last layer, pooler and classifier: only the first token of each pair.
+        first = _stacked([torch.arange(group.pairs) * group.length + group.start for group in groups])
+        hidden_first = self._last(hidden, groups, biases, _padded(first, pair_padding), pair_padding)
+        scores = self._classifier(torch.tanh(self._pooler(hidden_first)))[:, 0].float()
+        return scores[:pairs] if pair_padding else scores
 
     def _embed(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
         """Return the sum of the embeddings, normalised; (tokens, hidden)."""
-        own = self._embeddings
-        hidden = own.word_embeddings(ids)
+        embeddings = self._embeddings
+        hidden = embeddings.word_embeddings(ids)
         if self._padding is None:
-            hidden = hidden + own.token_type_embeddings(segments)
-        positions = own.position_embeddings.weight
+            hidden = hidden + embeddings.token_type_embeddings(segments)
+        positions = embeddings.position_embeddings.weight
         for start, count, length in groups:
-            place = slice(start, start + count * length)
+            rows = slice(start, start + count * length)
             if self._padding is None:
-                hidden[place].view(count, length, -1).add_(positions[:length])
+                hidden[rows].view(count, length, -1).add_(positions[:length])
             else:
-                is_text = ids[place].view(count, length).ne(self._padding).long()
+                is_text = ids[rows].view(count, length).ne(self._padding).long()
                 numbers = is_text.cumsum(1) * is_text + self._padding
-                hidden[place].view(count, length, -1).add_(positions[numbers])
-        hidden = own.LayerNorm(hidden)
+                hidden[rows].view(count, length, -1).add_(positions[numbers])
+        hidden = embeddings.LayerNorm(hidden)
         return hidden if self._widen is None else self._widen(hidden)
 
     def _bias(self, length: int) -> Tensor | None:
-        """Return what MPNet adds to the products of queries and keys, (1, heads, length, length); None of the others."""
+        """Return what MPNet adds to the products of queries and keys, (1, heads, length, length); None for others."""
         if self._biases is None:
             return None
-        places = torch.arange(length)
-        return self._biases[:, places[None] - places[:, None] + self._biases.shape[1] // 2][None]
+        positions = torch.arange(length)
+        return self._biases[:, positions[None] - positions[:, None] + self._biases.shape[1] // 2][None]
 
 
 class _Block:
@@ -194,60 +197,62 @@ class _Layer(_Block):
 
     def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
         super().__init__(layer, config, laid_out)
-        own = _attention(layer)
-        self.query_key_value = _product([own.query, own.key, own.value], laid_out)
+        attention = _attention(layer)
+        self.query_key_value = _product([attention.query, attention.key, attention.value], laid_out)
 
-    def __call__(self, hidden: Tensor, groups: Sequence[Group], biases: Sequence[Tensor | None], more: int) -> Tensor:
+    def __call__(
+        self, hidden: Tensor, groups: Sequence[Group], biases: Sequence[Tensor | None], padding: int
+    ) -> Tensor:
         projected = self.query_key_value(hidden)  # (tokens, 3 * hidden)
         attended = []
         for (start, count, length), bias in zip(groups, biases, strict=True):
-            own = projected[start : start + count * length].view(count, length, 3, self.heads, -1)
-            query, key, value = own.permute(2, 0, 3, 1, 4)  # each (pairs, heads, length, head size)
+            group = projected[start : start + count * length].view(count, length, 3, self.heads, -1)
+            query, key, value = group.permute(2, 0, 3, 1, 4)  # each (pairs, heads, length, head size)
             mixed = scaled_dot_product_attention(query, key, value, bias)
             attended.append(mixed.transpose(1, 2).reshape(count * length, -1))
-        return self.after_attention(_joined(attended, more), hidden)
+        return self.after_attention(_stacked(attended, padding), hidden)
 
 
 class _LastLayer(_Block):
-    """The last layer, for [CLS] only: keys and values of all tokens, the rest of one token a pair."""
+    """The last layer, for [CLS] only: keys and values of all tokens, everything else of one token per pair."""
 
     def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
         super().__init__(layer, config, laid_out)
-        own = _attention(layer)
-        self.query = _product([own.query], laid_out)
-        self.key_value = _product([own.key, own.value], laid_out)
+        attention = _attention(layer)
+        self.query = _product([attention.query], laid_out)
+        self.key_value = _product([attention.key, attention.value], laid_out)
 
     def __call__(
-        self, hidden: Tensor, groups: Sequence[Group], biases: Sequence[Tensor | None], first: Tensor, more: int
+        self, hidden: Tensor, groups: Sequence[Group], biases: Sequence[Tensor | None], first: Tensor, padding: int
     ) -> Tensor:
-        hidden_first = hidden[first]
-        query, projected = self.query(hidden_first), self.key_value(hidden)
-        attended, done = [], 0
+        hidden_first = hidden[first]  # (pairs, hidden)
+        queries, projected = self.query(hidden_first), self.key_value(hidden)
+        attended, pair = [], 0
         for (start, count, length), bias in zip(groups, biases, strict=True):
-            own = projected[start : start + count * length].view(count, length, 2, self.heads, -1)
-            key, value = own.permute(2, 0, 3, 1, 4)
-            mine = query[done : done + count].view(count, self.heads, 1, -1)
-            mixed = scaled_dot_product_attention(mine, key, value, None if bias is None else bias[:, :, :1])
+            group = projected[start : start + count * length].view(count, length, 2, self.heads, -1)
+            key, value = group.permute(2, 0, 3, 1, 4)  # each (pairs, heads, length, head size)
+            query = queries[pair : pair + count].view(count, self.heads, 1, -1)
+            mixed = scaled_dot_product_attention(query, key, value, None if bias is None else bias[:, :, :1])
             attended.append(mixed.reshape(count, -1))
-            done += count
-        return self.after_attention(_joined(attended, more), hidden_first)
+            pair += count
+        return self.after_attention(_stacked(attended, padding), hidden_first)
 
 
 def _attention(layer: Any) -> _Attention:
     """Return the modules of a layer's attention."""
     attention = layer.attention
     if hasattr(attention, "attn"):  # MPNet's
-        own = attention.attn
-        return _Attention(own.q, own.k, own.v, own.o, attention.LayerNorm)
-    own, after = attention.self, attention.output
-    return _Attention(own.query, own.key, own.value, after.dense, after.LayerNorm)
+        inner = attention.attn
+        return _Attention(inner.q, inner.k, inner.v, inner.o, attention.LayerNorm)
+    inner, output = attention.self, attention.output
+    return _Attention(inner.query, inner.key, inner.value, output.dense, output.LayerNorm)
 
 
 def _biases_by_distance(encoder: Any) -> Tensor:
     """Return MPNet's attention biases for all distances between two tokens, from the largest negative to the largest.
 
     Args:
-        encoder: an `MPNetModel`, whose own method sorts distances into buckets.
+        encoder: `MPNetModel`, whose own method sorts distances into buckets.
 
     Returns:
         (heads, 2 * positions - 1).
@@ -257,19 +262,19 @@ def _biases_by_distance(encoder: Any) -> Tensor:
     return encoder.encoder.relative_attention_bias.weight.detach()[buckets].T.contiguous()
 
 
-def _longer(row: Tensor, more: int) -> Tensor:
-    return pad(row, (0, more)) if more else row
+def _padded(row: Tensor, padding: int) -> Tensor:
+    return pad(row, (0, padding)) if padding else row
 
 
-def _joined(parts: list[Tensor], more: int = 0) -> Tensor:
-    """Put parts one below the other, and `more` rows of zeros below them."""
-    if more:
-        parts = [*parts, parts[0].new_zeros(more, *parts[0].shape[1:])]
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def _stacked(blocks: list[Tensor], padding: int = 0) -> Tensor:
+    """Return blocks of rows as one, with `padding` rows of zeros below them."""
+    if padding:
+        blocks = [*blocks, blocks[0].new_zeros(padding, *blocks[0].shape[1:])]
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
 
 def few_sizes(count: int) -> int:
-    """Round a number of rows up, by a sixteenth at most.
+    """Return a number of rows rounded up, by a sixteenth at most.
 
     oneDNN prepares and keeps a product for each number of rows that it meets, and the allocator a block: of ever new
     sizes a process that scores for hours grows by gigabytes. Up to 4,096 rows these are 144 sizes.
@@ -292,12 +297,12 @@ def _versions(model: nn.Module) -> list[tuple[int, int]]:
 
 
 def _product(modules: list[nn.Linear], laid_out: bool, activation: str | None = None) -> Callable[[Tensor], Tensor]:
-    """Return the linear map of one or several modules side by side, with the GELU after it if one is named.
+    """Return the linear map of modules side by side, followed by a GELU on request.
 
     Args:
         modules: linear layers that read the same input.
         laid_out: whether to copy the weights into oneDNN's layout, which multiplies 1.1 times as fast here.
-        activation: torch's name of the GELU's approximation, "none" or "tanh".
+        activation: approximation of the GELU, "none" or "tanh" as torch calls them.
     """
     weight = modules[0].weight if len(modules) == 1 else torch.cat([module.weight for module in modules])
     bias = torch.cat([module.bias for module in modules])

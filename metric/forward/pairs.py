@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from bleurt_repro.metric.forward.encoding import Encoded, PairEncoder
 from bleurt_repro.metric.forward.score_cache import ScoreCache, Scored
 from bleurt_repro.metric.inputs import Item
+from bleurt_repro.metric.loading.quiet import one_line_errors
+from bleurt_repro.metric.loading.torch_defaults import torch_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,10 +44,10 @@ MEMORY_MESSAGES = (
 
 
 class ModelForward:
-    """Chooses the forward pass of a model: the fast one where it computes what the model's own does, else the model's own.
+    """Choose the forward pass of a model: the fast one where it computes what the model's own does, else the model's own.
 
     Args:
-        checkpoint: whose model scores; graphs are cached by its content hash.
+        checkpoint: opened checkpoint; graphs are cached by its content hash.
         backend: one of `options.BACKENDS`.
     """
 
@@ -60,28 +62,29 @@ class ModelForward:
         from bleurt_repro.metric.forward.packed import PackedForward, packed_forward
         from bleurt_repro.metric.forward.plain import PlainForward
 
-        own = self._checkpoint
+        checkpoint = self._checkpoint
         if self._backend != "torch":
             return self._onnx()
-        if own.is_light and own.light is not None:
-            self._packed = self._packed or PackedForward(own.light.model)
+        if checkpoint.is_light and checkpoint.light is not None:
+            self._packed = self._packed or PackedForward(checkpoint.light.model)
             return self._packed
-        self._packed = packed_forward(own.model, self._packed)
-        return self._packed or PlainForward(own.model, own.tokenizer.pad_token_id)
+        self._packed = packed_forward(checkpoint.model, self._packed)
+        return self._packed or PlainForward(checkpoint.model, checkpoint.tokenizer.pad_token_id)
 
     def _onnx(self) -> Forward:
-        from bleurt_repro.metric.forward.onnx import OnnxForward, exported
+        from bleurt_repro.metric.forward.onnx import OnnxForward, export_graph
 
         if self._graph is None or self._process != os.getpid():  # a graph's threads do not survive a fork
             self._process = os.getpid()
-            self._graph = OnnxForward(exported(self._checkpoint.model, self._checkpoint.content, self._backend))
+            self._graph = OnnxForward(export_graph(self._checkpoint.model, self._checkpoint.content, self._backend))
         return self._graph
 
 
 class PairScorer:
-    """Scores the texts of pairs with one model.
+    """Score the texts of pairs with one model, by PyTorch's own defaults whatever the caller has set.
 
     Args:
+        name: name of the checkpoint, for messages.
         encoder: makes the model's inputs.
         forward: returns, at each call to `score`, the function that scores a batch of inputs; (pairs,) float32.
         batch_tokens: most tokens of a batch, padding included.
@@ -90,60 +93,67 @@ class PairScorer:
 
     def __init__(
         self,
+        name: str,
         encoder: PairEncoder,
         forward: Callable[[], Forward],
         batch_tokens: int,
         cache: ScoreCache | None = None,
     ) -> None:
-        self.encoder, self.forward, self.batch_tokens, self.cache = encoder, forward, batch_tokens, cache
+        self.name, self.encoder, self.forward = name, encoder, forward
+        self.batch_tokens, self.cache = batch_tokens, cache
         self._ran_short = False
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, computing: Computing, cache: ScoreCache | None = None) -> PairScorer:
-        """Make the scorer of an opened checkpoint, whose model goes to the device that is asked for."""
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, computing: Computing, cache: ScoreCache | None = None
+    ) -> PairScorer:
+        """Make the scorer of an opened checkpoint, and move its model to the device of the options."""
         _survive_forks()
         if checkpoint.light is None:
-            checkpoint.model.to(computing.device)  # type: ignore[arg-type]  # its decorator hides the signature
+            with torch_defaults():
+                checkpoint.model.to(computing.device)  # type: ignore[arg-type]  # its decorator hides the signature
         tokenizer = checkpoint.tokenizer if checkpoint.light is None else checkpoint.light.tokenizer
         forward = ModelForward(checkpoint, computing.backend)
-        return cls(PairEncoder(tokenizer, checkpoint.layout), forward, computing.batch_tokens, cache)
+        encoder = PairEncoder(tokenizer, checkpoint.layout, checkpoint.name)
+        return cls(checkpoint.name, encoder, forward, computing.batch_tokens, cache)
 
     def score(
         self,
         items: Sequence[Item],
-        done: Callable[[int], object] = lambda count: None,
+        report: Callable[[int], object] = lambda count: None,
         batch_size: int | None = None,
     ) -> list[Scored]:
         """Score each different item once.
 
         Args:
-            items: the texts of a pair in the layout's order.
-            done: called with the number of items that have been scored since the last call.
-            batch_size: most items of a batch; as many as fit by default.
+            items: texts of each pair in the layout's order.
+            report: called with the number of items that have been scored since the last call.
+            batch_size: most items of a batch; by default as many as fit.
 
         Returns:
-            one result an item, in order.
+            one result per item, in order.
 
         Raises:
             MemoryError: if one item alone does not fit into memory.
-            ValueError: naming the item whose score is no finite number.
+            ValueError: naming the item whose score is no finite number, or the checkpoint if its tokenizer or model fails.
         """
         repeats = dict.fromkeys(items, 0)
         for item in items:
             repeats[item] += 1
-        known = self.cache.find(list(repeats)) if self.cache else {}
-        done(sum(repeats[item] for item in known))
-        unknown = [item for item in repeats if item not in known]
-        report = lambda batch: done(sum(repeats[item] for item in batch))  # noqa: E731
-        for window, results in self._windows(unknown, report, batch_size):
-            fresh = dict(zip(window, results, strict=True))
-            if self.cache:
-                self.cache.add(fresh)
-            known.update(fresh)
-        return [known[item] for item in items]
+        results = self.cache.find(list(repeats)) if self.cache else {}
+        report(sum(repeats[item] for item in results))
+        unscored = [item for item in repeats if item not in results]
+        report_batch = lambda batch: report(sum(repeats[item] for item in batch))  # noqa: E731
+        with torch_defaults():
+            for window, scored in self._windows(unscored, report_batch, batch_size):
+                fresh = dict(zip(window, scored, strict=True))
+                if self.cache:
+                    self.cache.add(fresh)
+                results.update(fresh)
+        return [results[item] for item in items]
 
     def _windows(
-        self, items: list[Item], done: Callable[[list[Item]], object], batch_size: int | None
+        self, items: list[Item], report: Callable[[list[Item]], object], batch_size: int | None
     ) -> Iterator[tuple[list[Item], list[Scored]]]:
         """Score window after window, while a thread tokenises the next one (tokenizers leave the interpreter free)."""
         windows = [items[start : start + WINDOW] for start in range(0, len(items), WINDOW)]
@@ -156,31 +166,42 @@ class PairScorer:
                 encoded = upcoming.result()
                 if number < len(windows):
                     upcoming = thread.submit(self.encoder.encode_all, windows[number])
-                yield window, self._score_encoded(forward, window, encoded, done, batch_size)
+                yield window, self._score_encoded(forward, window, encoded, report, batch_size)
 
     def _score_encoded(
         self,
         forward: Forward,
         items: list[Item],
         encoded: list[Encoded],
-        done: Callable[[list[Item]], object],
+        report: Callable[[list[Item]], object],
         batch_size: int | None,
     ) -> list[Scored]:
+        """Score a window in batches of about equal length.
+
+        Args:
+            forward: scores a batch of inputs; (pairs,) float32.
+            items: texts of the pairs.
+            encoded: inputs of the same pairs.
+            report: called with the items of each batch.
+            batch_size: most items of a batch.
+        """
         import torch
 
+        # The longest pairs are last in the list, from whose end batches are taken: memory runs short at once or not at all.
         waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self.batch_tokens, batch_size)[::-1]
         order: list[int] = []
         computed = []  # kept on the device until the end, so that a GPU is never waited for in between
         with torch.inference_mode():
             while waiting:
                 batch = waiting.pop()
-                scored = scored_if_it_fits(forward, [encoded[i] for i in batch])
+                with one_line_errors(f"checkpoint {self.name}: its model cannot score"):
+                    scored = score_if_it_fits(forward, [encoded[i] for i in batch])
                 if scored is None:
                     waiting = self._halved([*waiting, batch], encoded, batch_size)
                     continue
                 computed.append(scored)
                 order += batch
-                done([items[i] for i in batch])
+                report([items[i] for i in batch])
             gathered = torch.cat(computed).tolist()
         scores = dict(zip(order, gathered, strict=True))
         if damaged := [i for i in order if not math.isfinite(scores[i])]:
@@ -208,9 +229,9 @@ class PairScorer:
                 f"than {len(failed) * longest} to begin with what fits",
                 stacklevel=2,
             )
-        rest = [i for batch in reversed(waiting) for i in batch]  # the longest first
-        batches = batches_by_tokens([len(encoded[i].ids) for i in rest], self.batch_tokens, batch_size)
-        return [[rest[place] for place in batch] for batch in batches][::-1]
+        unscored = [i for batch in reversed(waiting) for i in batch]  # the longest first
+        batches = batches_by_tokens([len(encoded[i].ids) for i in unscored], self.batch_tokens, batch_size)
+        return [[unscored[j] for j in batch] for batch in batches][::-1]
 
 
 @cache
@@ -237,9 +258,9 @@ def batches_by_tokens(lengths: Sequence[int], batch_tokens: int, batch_size: int
     """Group items of similar length so that each padded batch stays within a budget.
 
     Args:
-        lengths: tokens of each item.
+        lengths: number of tokens of each item.
         batch_tokens: most tokens of a batch, padding included; an item longer than that gets a batch of its own.
-        batch_size: most items of a batch, too.
+        batch_size: most items of a batch.
 
     Returns:
         indices of the items of each batch, the longest items first (memory runs short at once or not at all).
@@ -263,12 +284,12 @@ def is_lack_of_memory(error: BaseException) -> bool:
     return isinstance(error, Exception) and any(message in str(error).lower() for message in MEMORY_MESSAGES)
 
 
-def scored_if_it_fits(forward: Callable[[Sequence[Encoded]], Tensor], batch: Sequence[Encoded]) -> Tensor | None:
+def score_if_it_fits(forward: Callable[[Sequence[Encoded]], Tensor], batch: Sequence[Encoded]) -> Tensor | None:
     """Score a batch, or return None if memory does not suffice for it; what was taken for it is then free again.
 
     Args:
         forward: returns (pairs,) scores.
-        batch: the model's inputs.
+        batch: inputs of the model.
     """
     import torch
 

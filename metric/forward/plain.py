@@ -1,4 +1,4 @@
-"""The forward pass of any checkpoint, on any device, through its own `transformers` model: one padded batch a call."""
+"""The forward pass of any checkpoint, on any device, through its own `transformers` model: one padded batch per call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ GPU_LENGTH_STEP = 8
 
 
 class PlainForward:
-    """Scores pairs by the model's own forward method.
+    """Score pairs by the model's own forward method.
 
     Args:
-        model: a sequence classifier of one label.
-        padding_id: the token that fills the ends of the shorter pairs.
+        model: sequence classifier of one label.
+        padding_id: id of the token that fills the ends of the shorter pairs.
     """
 
     def __init__(self, model: PreTrainedModel, padding_id: int | None) -> None:
@@ -37,7 +37,7 @@ class PlainForward:
         """Score pairs; nothing here waits for a GPU.
 
         Args:
-            pairs: the model's inputs.
+            pairs: inputs of the model.
 
         Returns:
             (pairs,) float32, on the model's device.
@@ -63,12 +63,12 @@ class PlainForward:
 
 
 def padded_length(longest: int, on_gpu: bool, most: int | None = None) -> int:
-    """Return how long a batch is made.
+    """Return the length that the pairs of a batch are padded to.
 
     Args:
-        longest: tokens of its longest pair.
+        longest: number of tokens of the longest pair.
         on_gpu: whether to round up to one of few lengths.
-        most: positions that the model has.
+        most: number of positions that the model has.
     """
     if not on_gpu:
         return longest

@@ -1,4 +1,4 @@
-"""Scores of earlier runs on disk, in SQLite: many processes may read and write one folder at once."""
+"""Store scores on disk for later runs, in SQLite: many processes may read and write one folder at once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bleurt_repro.metric.options import make_cache
 
 # Another process's write is over in milliseconds; a minute is for slow disks.
 WAIT_SECONDS = 60
-KEYS_A_QUERY = 900  # SQLite before 3.32 takes 999 values a statement
+KEYS_PER_QUERY = 900  # SQLite before 3.32 takes 999 values per statement
 KEY_BYTES = 16
 CHECK_BYTES = 8
-# Part of a file's name: raise it when files are laid out differently.
-FORMAT = 3
+# Number in the files' names: raise it when files are laid out differently, or hold what is computed differently.
+FORMAT = 4
 
 
 class Scored(NamedTuple):
@@ -36,10 +36,10 @@ class Scored(NamedTuple):
 
 
 class ScoreCache:
-    """Remembers scores by the texts of pairs, in one file for all that scores depend on.
+    """Store scores by the texts of pairs, in one file for everything else that scores depend on.
 
     Args:
-        folder: of the files; made if need be.
+        folder: folder of the files; made if it does not exist.
         settings: what the scores depend on besides the pairs.
 
     Raises:
@@ -57,28 +57,29 @@ class ScoreCache:
             )
 
     def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
-        """Return the results that are known; a damaged one is left out, with a warning.
+        """Return the stored results of pairs; a damaged one is left out, with a warning.
 
         Args:
             items: texts of pairs, each once.
         """
-        keys = {pair_key(item): item for item in items}
-        names, found, damaged = list(keys), {}, 0
+        by_key = {pair_key(item): item for item in items}
+        keys, results, damaged = list(by_key), {}, 0
         with self._connected() as database:
-            for start in range(0, len(names), KEYS_A_QUERY):
-                some = names[start : start + KEYS_A_QUERY]
-                query = f"SELECT pair, score, truncated, unknown, unread, sum FROM scores WHERE pair IN ({','.join('?' * len(some))})"
-                for key, score, *flags, check in database.execute(query, some):
+            for start in range(0, len(keys), KEYS_PER_QUERY):
+                batch = keys[start : start + KEYS_PER_QUERY]
+                marks = ",".join("?" * len(batch))
+                query = f"SELECT pair, score, truncated, unknown, unread, sum FROM scores WHERE pair IN ({marks})"
+                for key, score, *flags, check in database.execute(query, batch):
                     if check == row_sum(key, score, *flags):
-                        found[keys[key]] = Scored(score, *map(bool, flags))
+                        results[by_key[key]] = Scored(score, *map(bool, flags))
                     else:
                         damaged += 1
         if damaged:
             warnings.warn(f"{damaged} scores in {self.path} are damaged: these pairs are scored anew", stacklevel=2)
-        return found
+        return results
 
     def add(self, results: Mapping[Item, Scored]) -> None:
-        """Keep results, all of them or, if the process is killed, none."""
+        """Write results, all of them or, if the process is killed, none."""
         rows = []
         for item, (score, *flags) in results.items():
             key, numbers = pair_key(item), list(map(int, flags))

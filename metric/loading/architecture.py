@@ -6,12 +6,11 @@ English checkpoints are BERT; the BLEURT-20 family is RemBERT, whose token embed
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.layout import CONFIG_KEY, Layout
+from bleurt_repro.metric.loading.limits import StoredSize, size_limit
 from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 # "gelu" means the tanh approximation in the official code and the exact, error-function GELU in transformers.
 GELU_NAMES = {"tanh": "gelu_pytorch_tanh", "erf": "gelu"}
-# The same GELUs by their names in `transformers`: the approximation that torch computes each by.
+# The GELUs of `transformers` by name, and the approximation by which torch computes each.
 GELU_APPROXIMATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
 SHAPE_SETTINGS = (
     "vocab_size",
@@ -31,26 +30,8 @@ SHAPE_SETTINGS = (
     "max_position_embeddings",
     "type_vocab_size",
 )
-# Settings come from elsewhere, and one line can describe a model of a billion layers. Far above every BLEURT checkpoint.
-LARGEST_SIZES = {"num_hidden_layers": 1000, "vocab_size": 10_000_000}
-LARGEST_SIZE = 1_000_000
 LAYER_NORM_EPSILON = 1e-12  # the official graph's, whatever the settings say
 PADDING_ID = 0
-
-
-def read_settings(file: Path) -> dict[str, Any]:
-    """Read a JSON file of settings, such as bert_config.json.
-
-    Raises:
-        ValueError: if the file is missing or damaged.
-    """
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{file.name} cannot be read ({first_line(error)})") from error
-    if not isinstance(settings, dict):
-        raise ValueError(f"{file.name} holds {type(settings).__name__}, expected settings by name")
-    return settings
 
 
 def is_rembert(settings: Mapping[str, Any]) -> bool:
@@ -64,7 +45,7 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
     Args:
         settings: sizes by the names that bert_config.json uses; `embedding_size` makes it a RemBERT.
         layout: what the checkpoint reads.
-        activation: the GELU, by its name in `transformers`.
+        activation: name of the GELU in `transformers`.
 
     Raises:
         ValueError: if a size is missing or no whole number, or the sizes do not fit together.
@@ -92,32 +73,24 @@ def scorer_config(settings: Mapping[str, Any], layout: Layout, activation: str) 
         "problem_type": "regression",
         CONFIG_KEY: layout.to_config(),
     }
-    kind: Any = transformers.BertConfig
+    config_class: Any = transformers.BertConfig
     if is_rembert(settings):
-        kind = transformers.RemBertConfig
+        config_class = transformers.RemBertConfig
         sizes["input_embedding_size"] = sizes.pop("embedding_size")
         common.update(bos_token_id=None, eos_token_id=None, classifier_dropout_prob=0.0)
     else:
         common["classifier_dropout"] = 0.0
     try:
-        return kind(**sizes, **common)
+        return config_class(**sizes, **common)
     except Exception as error:  # whatever value the library refuses, the user needs one sentence
         raise ValueError(f"its settings describe no model ({first_line(error)})") from error
 
 
 def _size(settings: Mapping[str, Any], name: str) -> int:
-    size, most = settings.get(name), LARGEST_SIZES.get(name, LARGEST_SIZE)
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
-        raise ValueError(f"its settings need {name}, a whole number from 1 to {most}; found {repr(size)[:20]}")
+    size = settings.get(name)
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"its settings need {name}, a whole number above 0; found {repr(size)[:20]}")
     return size
-
-
-def weight_shapes(config: PreTrainedConfig) -> dict[str, tuple[int, ...]]:
-    """List the weights of a scorer and their shapes, without allocating them."""
-    import torch
-
-    with torch.device("meta"):
-        return {name: tuple(weight.shape) for name, weight in _model_class(config)(config).state_dict().items()}
 
 
 def scorer_model(
@@ -135,9 +108,11 @@ def scorer_model(
     """
     import torch
 
-    check_weights({name: tuple(weight.shape) for name, weight in weights.items()}, weight_shapes(config))
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    stored = StoredSize(len(weights), sum(weight.numel() for weight in weights.values()))
+    check_weights(shapes, weight_shapes(config, stored))
     if damaged := [name for name, weight in weights.items() if not weight.isfinite().all()]:
-        raise ValueError(f"{_some(damaged)} NaN or infinite in places")
+        raise ValueError(f"{_first_three(damaged)} NaN or infinite in places")
     try:
         with quiet_transformers():
             model = _model_class(config).from_pretrained(
@@ -148,24 +123,48 @@ def scorer_model(
     return model.eval()
 
 
-def check_weights(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
+def weight_shapes(config: PreTrainedConfig, stored: StoredSize) -> dict[str, tuple[int, ...]]:
+    """List the weights of a scorer and their shapes, without allocating them.
+
+    Args:
+        config: as `scorer_config` returns it.
+        stored: size of the weights that there are.
+
+    Raises:
+        ValueError: if the config describes a much larger model.
+    """
+    import torch
+
+    try:
+        with torch.device("meta"), size_limit(stored):
+            model = _model_class(config)(config)
+    except Exception as error:  # torch's own, of sizes beyond its whole numbers
+        raise ValueError(f"its settings describe no model ({first_line(error)})") from error
+    return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+
+
+def check_weights(shapes: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
     """Compare weights by name and shape.
+
+    Args:
+        shapes: shapes of the weights that there are, by name.
+        expected: shapes of the weights that a scorer has.
 
     Raises:
         ValueError: naming what is missing, of another shape, or unknown.
     """
-    if missing := [name for name in expected if name not in found]:
-        raise ValueError(f"{_some(missing)} missing")
+    if missing := [name for name in expected if name not in shapes]:
+        raise ValueError(f"{_first_three(missing)} missing")
     for name, shape in expected.items():
-        if found[name] != shape:
-            raise ValueError(f"{name} has shape {found[name]}, expected {shape}")
-    if unknown := [name for name in found if name not in expected]:
-        raise ValueError(f"{_some(unknown)} of no use to a scorer")
+        if shapes[name] != shape:
+            raise ValueError(f"{name} has shape {shapes[name]}, expected {shape}")
+    if unknown := [name for name in shapes if name not in expected]:
+        raise ValueError(f"{_first_three(unknown)} of no use to a scorer")
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(sorted(names)[:3])}{more} {'is' if len(names) == 1 else 'are'}"
+def _first_three(names: list[str]) -> str:
+    count = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(sorted(names)[:3])}{count} {'is' if len(names) == 1 else 'are'}"
 
 
 def _model_class(config: PreTrainedConfig) -> Any:

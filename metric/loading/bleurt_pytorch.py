@@ -6,6 +6,7 @@ directly: renaming costs nothing, so a converted copy on disk would only take th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,10 @@ from bleurt_repro.metric.loading.architecture import (
     GELU_APPROXIMATIONS,
     GELU_NAMES,
     is_rembert,
-    read_settings,
     scorer_config,
     scorer_model,
 )
+from bleurt_repro.metric.loading.limits import read_settings
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
 from bleurt_repro.metric.loading.official_tokenizer import (
     read_vocabulary,
@@ -66,16 +67,16 @@ def load_bleurt_pytorch(
     """
     settings = read_settings(folder / "config.json")
     layout = Layout(max_length=max_length or _max_length(settings))
-    config = scorer_config(settings, layout, _activation(settings, gelu))
+    activation = _activation(settings, gelu)
+    weights = read_weights(folder, "rembert." if is_rembert(settings) else "bert.")
     tokenizer = _tokenizer(folder, settings, layout.max_length)
+    config = scorer_config(settings, layout, activation)
     if len(tokenizer) > config.vocab_size:
-        raise ValueError(f"its tokenizer knows {len(tokenizer)} tokens but the model has {config.vocab_size}")
-    prefix = "rembert." if is_rembert(settings) else "bert."
-    weights = {_renamed(name, prefix): weight for name, weight in read_weights(folder).items()}
+        raise ValueError(f"its tokenizer has {len(tokenizer)} tokens but the model has {config.vocab_size}")
     return scorer_model(config, weights, dtype), tokenizer
 
 
-def _max_length(settings: dict[str, Any]) -> int:
+def _max_length(settings: Mapping[str, Any]) -> int:
     """Return the most tokens of a pair: recorded, or that of the official name, which the format itself does not record."""
     recorded = settings.get("max_seq_length")
     official = OFFICIAL_CHECKPOINTS.get(str(settings.get("_name_or_path")).rsplit("/", 1)[-1])
@@ -85,7 +86,8 @@ def _max_length(settings: dict[str, Any]) -> int:
     return length
 
 
-def _activation(settings: dict[str, Any], gelu: str) -> str:
+def _activation(settings: Mapping[str, Any], gelu: str) -> str:
+    """Return the name in `transformers` of the GELU to compute."""
     recorded = settings.get("hidden_act", "gelu")
     if gelu != "auto":
         return GELU_NAMES[gelu]
@@ -96,25 +98,15 @@ def _activation(settings: dict[str, Any], gelu: str) -> str:
     return recorded
 
 
-def _tokenizer(folder: Path, settings: dict[str, Any], max_length: int) -> PreTrainedTokenizerBase:
-    for name in SENTENCEPIECE_FILES:
-        if (folder / name).is_file():
-            return sentencepiece_tokenizer(folder / name, max_length)
-    return wordpiece_tokenizer(read_vocabulary(folder / "vocab.txt"), _lower_case(folder, settings), max_length)
+def read_weights(folder: Path, prefix: str) -> dict[str, torch.Tensor]:
+    """Read the weights of all safetensors files of a folder, by their names in `transformers`.
 
-
-def _lower_case(folder: Path, settings: dict[str, Any]) -> bool:
-    """Return whether to lower-case: English checkpoints do unless the files record otherwise."""
-    file = folder / "tokenizer_config.json"
-    recorded = read_settings(file) if file.is_file() else {}
-    return bool(recorded.get("do_lower_case", settings.get("do_lower_case", True)))
-
-
-def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Read the weights of all safetensors files of a folder, by their names in the files.
+    Args:
+        folder: the checkpoint.
+        prefix: what the names of the encoder's weights begin with in `transformers`, "bert." or "rembert.".
 
     Raises:
-        ValueError: if there are none, or one is damaged.
+        ValueError: if there are none, or a file is damaged.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -128,12 +120,23 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
             weights.update(load_file(file))
         except (OSError, SafetensorError) as error:
             raise ValueError(f"{file} cannot be read ({first_line(error)}): download it again") from error
-    return {name: weight for name, weight in weights.items() if not name.endswith(BUFFERS)}
+    return {_renamed(name, prefix): weight for name, weight in weights.items() if not name.endswith(BUFFERS)}
 
 
 def _renamed(name: str, prefix: str) -> str:
-    for known in PREFIXES:
-        if name.startswith(known):
-            name = prefix + name.removeprefix(known)
+    for old_prefix in PREFIXES:
+        if name.startswith(old_prefix):
+            name = prefix + name.removeprefix(old_prefix)
             break
     return name.replace(".embedding_projection.", ".embedding_hidden_mapping_in.")
+
+
+def _tokenizer(folder: Path, settings: Mapping[str, Any], max_length: int) -> PreTrainedTokenizerBase:
+    for name in SENTENCEPIECE_FILES:
+        if (folder / name).is_file():
+            return sentencepiece_tokenizer(folder / name, max_length)
+    # English checkpoints lower-case unless the files record otherwise.
+    file = folder / "tokenizer_config.json"
+    recorded = read_settings(file) if file.is_file() else {}
+    lower_case = bool(recorded.get("do_lower_case", settings.get("do_lower_case", True)))
+    return wordpiece_tokenizer(read_vocabulary(folder / "vocab.txt"), lower_case, max_length)

@@ -21,11 +21,11 @@ class Member:
     """One checkpoint of an ensemble.
 
     Attributes:
-        checkpoint: a folder beside ensemble.json, an embedded name or a Hub id.
-        hash: its content hash; a checkpoint of another hash is no member.
-        weight: of its standardised score, 0 or more; members' weights add up to 1.
-        mean, std: of its scores on the validation ratings, by which they are standardised.
-        revision: of a Hub id.
+        checkpoint: folder beside ensemble.json, embedded name or Hub id.
+        hash: content hash of the checkpoint; a checkpoint of another hash is no member.
+        weight: weight of its standardised score, 0 or more; members' weights add up to 1.
+        mean, std: mean and standard deviation of its scores on the validation ratings, by which they are standardised.
+        revision: revision of a Hub id.
     """
 
     checkpoint: str
@@ -59,7 +59,7 @@ class Ensemble:
 
     Attributes:
         members: at least two.
-        mixed_layouts: whether they may read different texts, as RoBLEURT-Src and RoBLEURT-NoSrc do.
+        mixed_layouts: whether the members may read different texts, as RoBLEURT-Src and RoBLEURT-NoSrc do.
     """
 
     members: tuple[Member, ...]
@@ -72,7 +72,7 @@ class Ensemble:
             raise ValueError(f"the weights of an ensemble's members must add up to 1, found {total:g}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is written to ensemble.json."""
+        """Return the content of ensemble.json."""
         return asdict(self)
 
 
@@ -89,9 +89,9 @@ def read_ensemble(folder: Path) -> Ensemble:
     """
     path = folder / ENSEMBLE_FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        members = tuple(Member(**member) for member in found["members"])
-        return Ensemble(members, bool(found.get("mixed_layouts", False)))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        members = tuple(Member(**member) for member in content["members"])
+        return Ensemble(members, bool(content.get("mixed_layouts", False)))
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is no ensemble ({error}): `bleurt-repro ensemble` writes one") from error
 
@@ -100,19 +100,20 @@ def common_layout(layouts: dict[str, Layout], mixed: bool) -> Layout:
     """Return the layout of an ensemble: its members', or all texts that any of them reads.
 
     Args:
-        layouts: of the members by name.
+        layouts: layouts of the members by name.
         mixed: whether the members may read different texts.
 
     Raises:
         ValueError: if they read different texts and may not.
     """
-    kinds = {frozenset(layout.inputs) for layout in layouts.values()}
-    if len(kinds) > 1 and not mixed:
-        shown = "; ".join(f"{name} reads {', '.join(layout.inputs)}" for name, layout in layouts.items())
+    input_sets = {frozenset(layout.inputs) for layout in layouts.values()}
+    if len(input_sets) > 1 and not mixed:
+        differences = "; ".join(f"{name} reads {', '.join(layout.inputs)}" for name, layout in layouts.items())
         raise ValueError(
-            f"members of an ensemble must read the same texts, but {shown}: leave some out, or combine them on "
+            f"members of an ensemble must read the same texts, but {differences}: leave some out, or combine them on "
             "purpose with --mixed-layouts"
         )
-    read = frozenset().union(*kinds)
-    order = next(iter(layouts.values())).inputs if len(kinds) == 1 else tuple(role for role in ROLES if role in read)
+    roles = frozenset().union(*input_sets)
+    is_mixed = len(input_sets) > 1
+    order = tuple(role for role in ROLES if role in roles) if is_mixed else next(iter(layouts.values())).inputs
     return Layout(order, max_length=min(layout.max_length for layout in layouts.values()))

@@ -50,8 +50,8 @@ def download(
 
     Args:
         name: "org/name" with an optional "@revision".
-        files: patterns of what to fetch.
-        role: what it is for, for the messages.
+        files: patterns of the files to fetch.
+        role: word for the repository in messages, such as "checkpoint".
         hashes: takes up the hashes of the files, which are all read here to be checked.
 
     Returns:
@@ -66,17 +66,17 @@ def download(
     repo_id, _, revision = name.partition("@")
     options: dict[str, Any] = {"revision": revision or None, "allow_patterns": list(files)}
     # snapshot_download itself falls back on the cache when there is no connection, so a lost one is not tried again.
-    folder = Path(explained(lambda: snapshot_download(repo_id, **options), name, role, connections=False))
+    folder = Path(hub_request(lambda: snapshot_download(repo_id, **options), name, role, connections=False))
     check_hashes(folder, repo_id, hashes or FileHashes())
     return folder
 
 
 def converted_revision(repo_id: str, role: str = "checkpoint") -> str | None:
-    """Name the revision where the Hub's own converter has put safetensors weights, if it has.
+    """Return the revision where the Hub's own converter has put safetensors weights, if it has.
 
     Args:
         repo_id: "org/name".
-        role: what it is for, for the messages.
+        role: word for the repository in messages.
 
     Raises:
         ValueError: as `download`.
@@ -87,11 +87,11 @@ def converted_revision(repo_id: str, role: str = "checkpoint") -> str | None:
         offers = HfApi().get_repo_discussions(repo_id, author=CONVERTER, discussion_type="pull_request")
         return next((f"refs/pr/{offer.num}" for offer in offers if offer.title == CONVERSION_TITLE), None)
 
-    return explained(look, repo_id, role)
+    return hub_request(look, repo_id, role)
 
 
 def dataset_revision(name: str) -> str | None:
-    """Return the commit of a dataset on the Hub; None where the Hub cannot be reached or the name cannot be its own.
+    """Return the commit of a dataset on the Hub; None if the Hub cannot be reached or cannot have the name.
 
     Args:
         name: "org/name" with an optional "@revision".
@@ -105,7 +105,7 @@ def dataset_revision(name: str) -> str | None:
         return None
     repo_id, _, revision = name.partition("@")
     try:
-        return explained(
+        return hub_request(
             lambda: HfApi().dataset_info(repo_id, revision=revision or None).sha, name, "dataset", connections=False
         )
     except NotOnHub as error:
@@ -114,13 +114,13 @@ def dataset_revision(name: str) -> str | None:
         raise
 
 
-def explained(action: Callable[[], Result], name: str, role: str, connections: bool = True) -> Result:
-    """Ask the Hub for something, again where that may help, and turn its errors into one sentence.
+def hub_request(action: Callable[[], Result], name: str, role: str, connections: bool = True) -> Result:
+    """Run a request to the Hub, again where that may help, and turn its errors into one sentence.
 
     Args:
-        action: what asks.
-        name: the repository's, with an optional "@revision".
-        role: what it is for, for the messages.
+        action: function that sends the request.
+        name: name of the repository, with an optional "@revision".
+        role: word for the repository in messages.
         connections: whether a lost connection is worth another attempt.
 
     Returns:
@@ -164,24 +164,24 @@ def explained(action: Callable[[], Result], name: str, role: str, connections: b
 
 
 def check_hashes(folder: Path, repo_id: str, hashes: FileHashes) -> None:
-    """Compare each file of a snapshot with the hash that the Hub named it by; the client itself compares only sizes.
+    """Check each file of a snapshot by the hash in its name on the Hub; the client itself compares only sizes.
 
     A snapshot links to files named by their hash: the SHA-256 of a large file, git's own of a small one. Where a file
     system has no links there are no such names, and nothing is compared.
 
     Args:
-        folder: a snapshot in the cache.
-        repo_id: for the message.
-        hashes: those already known; takes up the others.
+        folder: snapshot in the cache.
+        repo_id: name of the repository, for the message.
+        hashes: takes up the hashes of the files.
 
     Raises:
         ValueError: naming the first file that differs, and how to remove it.
     """
     for path in sorted(folder.rglob("*")):
-        named = path.resolve().name if path.is_symlink() else ""
-        if not re.fullmatch("[0-9a-f]{64}|[0-9a-f]{40}", named):
+        expected = path.resolve().name if path.is_symlink() else ""
+        if not re.fullmatch("[0-9a-f]{64}|[0-9a-f]{40}", expected):
             continue
-        if (hashes.sha256(path) if len(named) == 64 else hashes.git(path)) != named:
+        if (hashes.sha256(path) if len(expected) == 64 else hashes.git(path)) != expected:
             raise ValueError(
                 f"{path.name} of {repo_id} in the cache differs from its hash: it was damaged or changed, and is not "
                 f"used; remove it with `hf cache rm model/{repo_id}` and try again"
@@ -189,11 +189,11 @@ def check_hashes(folder: Path, repo_id: str, hashes: FileHashes) -> None:
 
 
 def with_retries(action: Callable[[], Result], connections: bool = True) -> Result:
-    """Do something that may be repeated, again after a wait when a fault may pass; each wait is reported in a warning.
+    """Run an action, and repeat it after a wait when it fails with a fault that may pass; each wait is a warning.
 
     Args:
-        action: what to do; done `ATTEMPTS` times at most.
-        connections: whether lost connections count as passing too.
+        action: function to run, `ATTEMPTS` times at most.
+        connections: whether a lost connection is repeated, too.
 
     Returns:
         what the action returns.
@@ -205,10 +205,12 @@ def with_retries(action: Callable[[], Result], connections: bool = True) -> Resu
         try:
             return action()
         except Exception as error:
-            passing = status(error) in PASSING or (connections and status(error) is None and is_lost_connection(error))
-            if not passing or attempt == ATTEMPTS or isinstance(error, OfflineModeIsEnabled):
+            may_pass = status(error) in PASSING or (
+                connections and status(error) is None and is_lost_connection(error)
+            )
+            if not may_pass or attempt == ATTEMPTS or isinstance(error, OfflineModeIsEnabled):
                 raise
-            seconds = _wanted_wait(error) or wait
+            seconds = _retry_after(error) or wait
             warnings.warn(
                 f"{describe(error)}; attempt {attempt + 1} of {ATTEMPTS} in {seconds:g} seconds", stacklevel=2
             )
@@ -218,7 +220,7 @@ def with_retries(action: Callable[[], Result], connections: bool = True) -> Resu
 
 
 def describe(error: BaseException) -> str:
-    """Describe in one sentence what happened, without the token or the address."""
+    """Return one sentence about a fault, without the token or the address."""
     code = status(error)
     if code == 401:
         return "the Hub refused the token (401): log in with `hf auth login`, or correct HF_TOKEN"
@@ -232,7 +234,7 @@ def describe(error: BaseException) -> str:
 
 
 def http_error(error: BaseException) -> HfHubHTTPError | None:
-    """Return the Hub's answer behind an error, if there was one."""
+    """Return the HTTP error of the Hub behind an error, if there was one."""
     from huggingface_hub.errors import HfHubHTTPError
 
     # Some errors of this kind come without an answer, for example where only the cache was searched.
@@ -241,11 +243,11 @@ def http_error(error: BaseException) -> HfHubHTTPError | None:
 
 
 def status(error: BaseException) -> int | None:
-    """Return the status of the Hub's answer behind an error, if there was one."""
+    """Return the HTTP status of the Hub's answer behind an error, if there was one."""
     if answer := http_error(error):
         return answer.response.status_code
-    found = (XET_STATUS.search(str(cause)) for cause in _causes(error) if isinstance(cause, OSError | RuntimeError))
-    return next((int(match[1]) for match in found if match), None)
+    matches = (XET_STATUS.search(str(cause)) for cause in _causes(error) if isinstance(cause, OSError | RuntimeError))
+    return next((int(match[1]) for match in matches if match), None)
 
 
 def is_lost_connection(error: BaseException) -> bool:
@@ -255,14 +257,15 @@ def is_lost_connection(error: BaseException) -> bool:
 
 def transport_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions of connections that the installed clients raise; they are no OSErrors."""
-    kinds: list[type[Exception]] = [ConnectionError]
+    classes: list[type[Exception]] = [ConnectionError]
     for client in ("httpx2", "httpx"):  # huggingface_hub 2 and 1
         if importlib.util.find_spec(client):
-            kinds.append(importlib.import_module(client).TransportError)
-    return tuple(kinds)
+            classes.append(importlib.import_module(client).TransportError)
+    return tuple(classes)
 
 
-def _wanted_wait(error: BaseException) -> float | None:
+def _retry_after(error: BaseException) -> float | None:
+    """Return the seconds that the Hub asks to wait, if it does."""
     answer = http_error(error)
     seconds = answer.response.headers.get("Retry-After", "") if answer else ""
     return min(float(seconds), LONGEST_WAIT) if seconds.isdigit() else None

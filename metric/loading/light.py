@@ -7,12 +7,14 @@ WordPiece tokenizer is left to `transformers`, and so is one that is damaged, fo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
+from bleurt_repro.metric.loading.limits import StoredSize, size_limit
 from bleurt_repro.metric.loading.wordpiece import WordPieceTokenizer, has_plain_wordpiece
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class LightScorer:
     Attributes:
         model: modules under the names of `BertForSequenceClassification`; they have no forward pass of their own.
         config: the settings of config.json.
-        tokenizer: see there.
+        tokenizer: the tokenizer of tokenizer.json.
     """
 
     model: nn.Module
@@ -56,42 +58,50 @@ class LightScorer:
     tokenizer: WordPieceTokenizer
 
 
-def open_light(folder: Path, config: dict[str, Any], dtype: torch.dtype) -> LightScorer | None:
+def open_light(
+    folder: Path, settings: Mapping[str, Any], stored: StoredSize, dtype: torch.dtype
+) -> LightScorer | None:
     """Open a checkpoint.
 
     Args:
-        folder: with config.json and safetensors.
-        config: the content of config.json.
+        folder: files of the checkpoint.
+        settings: content of config.json.
+        stored: size of the weights.
         dtype: arithmetic of the model.
 
     Returns:
         None if it is no plain BERT scorer, or its weights are not what config.json describes.
     """
-    if not (_is_plain(config) and has_plain_wordpiece(folder)):
+    if not (_is_plain(settings) and has_plain_wordpiece(folder)):
         return None
-    settings = SimpleNamespace(**{"pad_token_id": 0, "bleurt": None, **config, "num_labels": 1})
-    model = _with_weights(settings, folder, dtype)
-    return None if model is None else LightScorer(model, settings, WordPieceTokenizer(folder / "tokenizer.json"))
+    config = SimpleNamespace(**{"pad_token_id": 0, "bleurt": None, **settings, "num_labels": 1})
+    model = _with_weights(config, folder, stored, dtype)
+    return None if model is None else LightScorer(model, config, WordPieceTokenizer(folder / "tokenizer.json"))
 
 
-def _is_plain(config: dict[str, Any]) -> bool:
+def _is_plain(settings: Mapping[str, Any]) -> bool:
     """Return whether config.json describes a BERT scorer that `PackedForward` computes, and in full."""
-    labels = config.get("id2label")
+    labels = settings.get("id2label")
     return (
-        config["model_type"] == "bert"
-        and config.get("architectures") == ["BertForSequenceClassification"]
-        and all(type(config.get(name)) is kind for name, kind in SETTINGS.items())
-        and config["hidden_act"] in GELU_APPROXIMATIONS
-        and config["hidden_size"] % config["num_attention_heads"] == 0
-        and all(config.get(name, value) == value for name, value in PLAIN.items())
+        settings["model_type"] == "bert"
+        and settings.get("architectures") == ["BertForSequenceClassification"]
+        and all(type(settings.get(name)) is expected_type for name, expected_type in SETTINGS.items())
+        and settings["hidden_act"] in GELU_APPROXIMATIONS
+        and settings["num_attention_heads"] > 0
+        and settings["hidden_size"] % settings["num_attention_heads"] == 0
+        and all(settings.get(name, value) == value for name, value in PLAIN.items())
         and isinstance(labels, dict)
         and len(labels) == 1
-        and "quantization_config" not in config
+        and "quantization_config" not in settings
     )
 
 
-def _with_weights(config: Any, folder: Path, dtype: torch.dtype) -> nn.Module | None:
-    """Read the weights into modules; None if there are others than these, of other shapes, or NaN."""
+def _with_weights(config: Any, folder: Path, stored: StoredSize, dtype: torch.dtype) -> nn.Module | None:
+    """Read the weights into modules.
+
+    Returns:
+        None if there are other weights than these, of other shapes, or NaN.
+    """
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -100,11 +110,12 @@ def _with_weights(config: Any, folder: Path, dtype: torch.dtype) -> nn.Module | 
     if files != ["model.safetensors"]:
         return None
     try:
-        weights = {name: weight.to(dtype) for name, weight in load_file(folder / files[0]).items()}
-        with torch.device("meta"):
+        # Modules on the meta device have shapes but no memory; the weights of the file take their places.
+        with torch.device("meta"), size_limit(stored):
             model = _modules(config)
+        weights = {name: weight.to(dtype) for name, weight in load_file(folder / files[0]).items()}
         model.load_state_dict(weights, assign=True)
-    except (SafetensorError, OSError, RuntimeError):
+    except (SafetensorError, OSError, RuntimeError, ValueError):
         return None
     if not all(weight.isfinite().all() for weight in weights.values()):
         return None
@@ -118,20 +129,20 @@ def _modules(config: Any) -> nn.Module:
 
     width, inner = config.hidden_size, config.intermediate_size
 
-    def group(**parts: nn.Module) -> nn.Module:
-        made = nn.Module()
-        for name, part in parts.items():
-            made.add_module(name, part)
-        return made
+    def group(**members: nn.Module) -> nn.Module:
+        module = nn.Module()
+        for name, member in members.items():
+            module.add_module(name, member)
+        return module
 
     def norm() -> nn.Module:
         return nn.LayerNorm(width, eps=config.layer_norm_eps)
 
     def layer() -> nn.Module:
-        own = {name: nn.Linear(width, width) for name in ("query", "key", "value")}
+        projections = {name: nn.Linear(width, width) for name in ("query", "key", "value")}
         return group(
             attention=group(
-                self=group(**own),
+                self=group(**projections),
                 output=group(dense=nn.Linear(width, width), LayerNorm=norm()),
             ),
             intermediate=group(dense=nn.Linear(width, inner)),
@@ -147,9 +158,9 @@ def _modules(config: Any) -> nn.Module:
         token_type_embeddings=embedding(config.type_vocab_size),
         LayerNorm=norm(),
     )
-    encoder = group(layer=nn.ModuleList(layer() for _ in range(config.num_hidden_layers)))
+    layers = nn.ModuleList(layer() for _ in range(config.num_hidden_layers))
     model = group(
-        bert=group(embeddings=embeddings, encoder=encoder, pooler=group(dense=nn.Linear(width, width))),
+        bert=group(embeddings=embeddings, encoder=group(layer=layers), pooler=group(dense=nn.Linear(width, width))),
         classifier=nn.Linear(width, 1),
     )
     model.config, model.base_model_prefix = config, "bert"  # type: ignore[assignment]

@@ -14,9 +14,9 @@ class OfficialCheckpoint:
     """An official checkpoint.
 
     Attributes:
-        name: its name.
-        max_length: most tokens of a pair it reads, special tokens included.
-        archive: the address of the official archive.
+        name: name that BLEURT's authors use.
+        max_length: most tokens of a pair that it reads, special tokens included.
+        archive: address of the official archive.
         hub: Hub id (with @revision) of a public copy of its weights as safetensors, if there is one.
     """
 
@@ -27,7 +27,7 @@ class OfficialCheckpoint:
 
     @property
     def how_to_get(self) -> str:
-        """Return one sentence: what to download and the command that makes a checkpoint of it."""
+        """What to download, and the command that makes a checkpoint of it, in one sentence."""
         return (
             f"download {self.archive} and run `bleurt-repro convert {self.name}.zip {self.name}-converted`, "
             f"then give the folder {self.name}-converted as the checkpoint"

@@ -36,7 +36,7 @@ def read_vocabulary(file: Path) -> dict[str, int]:
     """Read a WordPiece vocabulary as the official code does: one token per line, ids in order of first appearance.
 
     Raises:
-        ValueError: if the file is missing or no UTF-8, or has no [CLS], [SEP] and [UNK].
+        ValueError: if the file is missing or is not UTF-8, or has no [CLS], [SEP] and [UNK].
     """
     if not file.is_file():
         raise ValueError(f"no vocabulary {file}")
@@ -60,7 +60,7 @@ def wordpiece_tokenizer(vocabulary: dict[str, int], lower_case: bool, max_length
     Args:
         vocabulary: ids by token.
         lower_case: whether to lower-case and to strip accents.
-        max_length: most tokens of a pair, recorded for those who ask `transformers` to truncate.
+        max_length: most tokens of a pair, recorded for users who let `transformers` truncate.
 
     Returns:
         a fast tokenizer.
@@ -70,6 +70,7 @@ def wordpiece_tokenizer(vocabulary: dict[str, int], lower_case: bool, max_length
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
+    # The steps of the official code: clean and fold the text, split it at spaces and punctuation, look up the pieces.
     backend = Tokenizer(WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=LONGEST_WORD))
     backend.normalizer = _normalizers(lower_case)
     backend.pre_tokenizer = _pre_tokenizers()
@@ -103,8 +104,8 @@ def sentencepiece_tokenizer(file: Path, max_length: int) -> PreTrainedTokenizerB
     """Build the tokenizer of the BLEURT-20 family around its SentencePiece model.
 
     Args:
-        file: the .model file.
-        max_length: most tokens of a pair, recorded for those who ask `transformers` to truncate.
+        file: model file of SentencePiece (.model).
+        max_length: most tokens of a pair, recorded for users who let `transformers` truncate.
 
     Returns:
         a tokenizer whose ids are those of `SentencePieceProcessor`.

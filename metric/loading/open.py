@@ -7,9 +7,8 @@ tokenizer; or an ensemble of such folders. Nothing is unpickled and no code of a
 from __future__ import annotations
 
 import json
-import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,12 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.bleurt_pytorch import MODEL_TYPE, SAFE_REVISION, load_bleurt_pytorch
-from bleurt_repro.metric.loading.checksums import FileHashes, checked_content, content_hash
+from bleurt_repro.metric.loading.checksums import SCORING_FILES, FileHashes, checked_content, content_hash
 from bleurt_repro.metric.loading.ensemble import Ensemble, Member, common_layout, is_ensemble, read_ensemble
 from bleurt_repro.metric.loading.hub import HUB_FILES, HUB_ID, download
 from bleurt_repro.metric.loading.light import LightScorer, open_light
+from bleurt_repro.metric.loading.limits import (
+    StoredSize,
+    check_normalizer,
+    check_settings,
+    read_settings,
+    size_limit,
+    stored_size,
+)
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS, OfficialCheckpoint
-from bleurt_repro.metric.loading.quiet import first_line, quiet_transformers
+from bleurt_repro.metric.loading.quiet import first_line, one_line_errors, quiet_transformers
+from bleurt_repro.metric.loading.torch_defaults import torch_defaults
 
 if TYPE_CHECKING:
     import torch
@@ -41,18 +49,6 @@ TOKENIZER_FILES = (
     "tokenizer.model",
     "spm.model",
 )
-# Far above all encoders there are: settings come from elsewhere, and one line describes a model that fills any memory.
-LARGEST_SIZES = {
-    "num_hidden_layers": 1_000,
-    "num_layers": 1_000,
-    "n_layers": 1_000,
-    "n_layer": 1_000,
-    "num_attention_heads": 10_000,
-    "hidden_size": 1_000_000,
-    "intermediate_size": 1_000_000,
-    "vocab_size": 10_000_000,
-    "max_position_embeddings": 1_000_000,
-}
 # By these a config leads `transformers` to other files of weights, or to code of the Hub ("org/kernels").
 OUTSIDE_SETTINGS = ("transformers_weights", "attn_implementation", "_attn_implementation", "experts_implementation")
 HARMLESS = ("eager", "sdpa", "flash_attention_2", "flex_attention")
@@ -60,6 +56,14 @@ NEEDS = (
     "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
     "as save_pretrained() writes them"
 )
+# Texts that a tokenizer must be able to read: printable characters, characters that it may not know, and long words.
+TRIAL_TEXTS = (
+    "".join(map(chr, range(32, 127))),
+    "\u00e9 \u4e2d \U0001f408 \u0378 \U0010fffd \u200b",
+    "a" * 60 + "!",
+    "a " * 60,
+)
+MOST_TOKENS = 4  # for each byte of a text; a model of single bytes has one
 
 
 @dataclass(frozen=True)
@@ -67,14 +71,14 @@ class Checkpoint:
     """An opened model.
 
     Attributes:
-        name: what to call it: the embedded name, the Hub id, or the folder's own name.
-        folder: its files.
+        name: the embedded name, the Hub id, or the folder's name.
+        folder: files of the checkpoint.
         layout: what it reads.
-        content: its content hash.
-        config: the settings of config.json.
-        dtype: its arithmetic.
-        light: what scores without `transformers`, if it was opened so.
-        loaded: the `transformers` model and tokenizer, if it was opened with them.
+        content: content hash.
+        config: settings of config.json.
+        dtype: arithmetic of the model.
+        light: model and tokenizer without `transformers`, if it was opened so.
+        loaded: model and tokenizer of `transformers`, if it was opened with them.
     """
 
     name: str
@@ -97,8 +101,8 @@ class Checkpoint:
             return self.loaded
         if content_hash(self.folder) != self.content:
             raise ValueError(f"checkpoint {self.folder} is not what it was when it was opened: open it again")
-        with quiet_transformers():
-            model = _load_model(self.name, self.folder, self.dtype).eval()
+        with torch_defaults(), quiet_transformers():
+            model = _load_model(self.name, self.folder, stored_size(self.folder), self.dtype).eval()
             return model, _load_tokenizer(self.name, self.folder)
 
     @property
@@ -108,18 +112,18 @@ class Checkpoint:
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """Its tokenizer."""
+        """The `transformers` tokenizer."""
         return self._loaded[1]
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What `BleurtScorer` scores with: one model, or several that are an ensemble.
+    """What `BleurtScorer` scores with: one model, or the models of an ensemble.
 
     Attributes:
-        name, folder, layout, content: as of a `Checkpoint`; of an ensemble, its own.
+        name, folder, layout, content: those of the `Checkpoint`, or of the ensemble itself.
         models: at least one.
-        ensemble: how the models' scores are put together; None of a single model.
+        ensemble: how the models' scores are combined; None for a single model.
     """
 
     name: str
@@ -142,17 +146,59 @@ def known_names() -> list[str]:
 
 def known_name(name: str) -> str:
     """Return the known name that differs from `name` in upper and lower case only, else `name`."""
-    known = {known.lower(): known for known in known_names()}
-    return name if Path(name).expanduser().exists() else known.get(name.lower(), name)
+    by_lower_case = {known.lower(): known for known in known_names()}
+    return name if Path(name).expanduser().exists() else by_lower_case.get(name.lower(), name)
+
+
+def open_checkpoint(name: str, dtype: torch.dtype | None = None, light: bool = False) -> Opened:
+    """Open a checkpoint or the members of an ensemble; each file is read once to be hashed.
+
+    Args:
+        name: name, folder or Hub id, as for `find_checkpoint`.
+        dtype: arithmetic of the models; float32 by default, whatever the weights were stored in.
+        light: open without `transformers` what can be opened so; for scoring on a CPU.
+
+    Raises:
+        ValueError: if the folder is no scorer and no ensemble, saying what is wrong and what is needed.
+    """
+    hashes = FileHashes()
+    folder = find_checkpoint(name, hashes=hashes)
+    if not is_ensemble(folder):
+        model = _open_single(name, folder, dtype, hashes, light)
+        return Opened(model.name, folder, model.layout, model.content, (model,))
+    ensemble = read_ensemble(folder)
+    folders = [_member_folder(folder, member, hashes) for member in ensemble.members]
+    models = tuple(_open_single(str(path), path, dtype, hashes, light) for path in folders)
+    addresses = (member.address for member in ensemble.members)
+    layouts = dict(zip(addresses, (model.layout for model in models), strict=True))
+    layout = common_layout(layouts, ensemble.mixed_layouts)
+    return Opened(_display_name(name, folder), folder, layout, content_hash(folder, hashes), models, ensemble)
+
+
+def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
+    """Load the `transformers` model and tokenizer of a single checkpoint, and check that it can score.
+
+    Args:
+        name: name, folder or Hub id, as for `find_checkpoint`.
+        dtype: arithmetic of the model; float32 by default, whatever the weights were stored in.
+
+    Raises:
+        ValueError: if the folder is no scorer, saying what is wrong and what is needed.
+    """
+    hashes = FileHashes()
+    folder = find_checkpoint(name, hashes=hashes)
+    if is_ensemble(folder):
+        raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
+    return _open_single(name, folder, dtype, hashes)
 
 
 def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES, hashes: FileHashes | None = None) -> Path:
-    """Find a checkpoint's folder, fetching it from the Hub if it is named by a Hub id or an official name.
+    """Return a checkpoint's folder; one that is named by a Hub id or an official name is fetched from the Hub.
 
     Args:
-        name: an embedded name, a local folder, an official name, or "org/name" with an optional "@revision".
+        name: embedded name, local folder, official name, or "org/name" with an optional "@revision".
         files: patterns of what to fetch from the Hub.
-        hashes: takes up the hashes of what is fetched, which is checked by them.
+        hashes: takes up the hashes of the fetched files, which are checked by them.
 
     Raises:
         TypeError: if the name is no string or path.
@@ -176,7 +222,7 @@ def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES, hashes: FileHas
             f"metric/checkpoint/{name} in a clone of the repository, or the Hub id (org/name) of a published copy"
         )
     if name in OFFICIAL_CHECKPOINTS:
-        return _official(str(name), files, hashes)
+        return _fetch_official(str(name), files, hashes)
     # A relative path of one level and a Hub id look alike: the folder, if it exists, was taken above.
     if isinstance(name, str) and HUB_ID.fullmatch(name) and not name.startswith("."):
         return download(name, files, hashes=hashes)
@@ -191,7 +237,7 @@ def _warn_of_namesake(name: str, folder: Path) -> None:
     warnings.warn(f"checkpoint {name} is the embedded one, not {folder}: for that give ./{name}", stacklevel=3)
 
 
-def _official(name: str, files: Sequence[str], hashes: FileHashes | None) -> Path:
+def _fetch_official(name: str, files: Sequence[str], hashes: FileHashes | None) -> Path:
     """Fetch an official checkpoint's public copy, or tell the user how to obtain the official archive."""
     official = OFFICIAL_CHECKPOINTS[name]
     if official.hub is None:
@@ -202,105 +248,75 @@ def _official(name: str, files: Sequence[str], hashes: FileHashes | None) -> Pat
         raise ValueError(f"checkpoint {name}: {error}; otherwise {official.how_to_get}") from error
 
 
-def open_checkpoint(name: str, dtype: torch.dtype | None = None, light: bool = False) -> Opened:
-    """Open a checkpoint or the members of an ensemble; each file is read once to be hashed.
-
-    Args:
-        name: as for `find_checkpoint`.
-        dtype: arithmetic of the models; float32 by default, whatever the weights were stored in.
-        light: open without `transformers` what can be opened so; for scoring on a CPU.
-
-    Raises:
-        ValueError: if the folder is no scorer and no ensemble, saying what is wrong and what is needed.
-    """
-    hashes = FileHashes()
-    folder = find_checkpoint(name, hashes=hashes)
-    if not is_ensemble(folder):
-        model = _load(name, folder, dtype, hashes, light)
-        return Opened(model.name, folder, model.layout, model.content, (model,))
-    ensemble = read_ensemble(folder)
-    folders = [_member_folder(folder, member, hashes) for member in ensemble.members]
-    models = tuple(_load(str(found), found, dtype, hashes, light) for found in folders)
-    names = (member.address for member in ensemble.members)
-    layouts = dict(zip(names, (model.layout for model in models), strict=True))
-    layout = common_layout(layouts, ensemble.mixed_layouts)
-    return Opened(_shown(name, folder), folder, layout, content_hash(folder, hashes), models, ensemble)
-
-
 def _member_folder(folder: Path, member: Member, hashes: FileHashes) -> Path:
-    """Find a member's folder: beside ensemble.json, embedded, or on the Hub.
+    """Return the folder of an ensemble's member: beside ensemble.json, embedded, or on the Hub.
 
     Raises:
         ValueError: if it is not there, is an ensemble itself, or is not the checkpoint that the ensemble was made of.
     """
     local = folder / member.checkpoint
     try:
-        found = local if local.is_dir() else find_checkpoint(member.address, hashes=hashes)
+        path = local if local.is_dir() else find_checkpoint(member.address, hashes=hashes)
     except ValueError as error:
         raise ValueError(f"ensemble {folder} lacks its member {member.address}: {error}") from error
-    if is_ensemble(found):
+    if is_ensemble(path):
         raise ValueError(
             f"member {member.address} of ensemble {folder} is an ensemble: members are single checkpoints"
         )
-    if (content := content_hash(found, hashes)) != member.hash:
+    if (content := content_hash(path, hashes)) != member.hash:
         raise ValueError(
             f"member {member.address} of ensemble {folder} has hash {content}, but the ensemble was made of "
             f"{member.hash}: put that back, or make the ensemble again"
         )
-    return found
+    return path
 
 
-def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
-    """Load a single checkpoint's model and tokenizer, and make sure that it can score.
+def _open_single(
+    name: str, folder: Path, dtype: torch.dtype | None, hashes: FileHashes, light: bool = False
+) -> Checkpoint:
+    """Open a checkpoint that is no ensemble, and check that it can score.
 
-    Args:
-        name: as for `find_checkpoint`.
-        dtype: arithmetic of the model; float32 by default, whatever the weights were stored in.
-
-    Raises:
-        ValueError: if the folder is no scorer, saying what is wrong and what is needed.
+    The steps: its files, settings and sizes are checked before anything is built; the model and tokenizer are opened; the
+    tokenizer is tried; the files are compared with their recorded hashes.
     """
-    hashes = FileHashes()
-    folder = find_checkpoint(name, hashes=hashes)
-    if is_ensemble(folder):
-        raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
-    return _load(name, folder, dtype, hashes)
-
-
-def _load(name: str, folder: Path, dtype: torch.dtype | None, hashes: FileHashes, light: bool = False) -> Checkpoint:
     import torch
 
-    settings = _read_config(name, folder)
-    _check_files(name, folder, settings)
     dtype = dtype or torch.float32
-    found = open_light(folder, settings, dtype) if light and _official_of(name) is None else None
-    loaded = None
-    if found is not None:
-        config, known = found.config, len(found.tokenizer.get_vocab())
-    else:
-        loaded = _open(name, folder, settings, dtype)
-        config, known = loaded[0].eval().config, len(loaded[1])
-    if known > config.vocab_size:
-        raise ValueError(
-            f"checkpoint {name}: the tokenizer knows {known} tokens but the model has {config.vocab_size}"
-        )
+    settings = _read_config(name, folder)
+    stored = _check_files(name, folder, settings)
+    official, loaded = _official_of(name), None
+    with torch_defaults():
+        opened = open_light(folder, settings, stored, dtype) if light and official is None else None
+        if opened is not None:
+            config, tokenizer = opened.config, opened.tokenizer
+        else:
+            loaded = _load(name, folder, official, settings, stored, dtype)
+            config, tokenizer = loaded[0].config, loaded[1]
+    _try_tokenizer(name, tokenizer, config)
     try:
         content = checked_content(folder, hashes)
-    except ValueError as error:
-        raise ValueError(f"checkpoint {name}: {error}") from error
-    try:
         layout = Layout.from_config(config)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}") from error
-    return Checkpoint(_shown(name, folder), folder, layout, content, config, dtype, found, loaded)
+    return Checkpoint(_display_name(name, folder), folder, layout, content, config, dtype, opened, loaded)
 
 
-def _shown(name: str, folder: Path) -> str:
+def _display_name(name: str, folder: Path) -> str:
     """Return what to call a checkpoint; of a local folder only its name, for its hash says all that matters."""
     return folder.resolve().name if Path(name).expanduser().is_dir() else known_name(str(name))
 
 
+def _official_of(name: str) -> OfficialCheckpoint | None:
+    """Return what is recorded of a checkpoint by an official name, which a folder of that name is not."""
+    return None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(known_name(str(name)))
+
+
 def _read_config(name: str, folder: Path) -> dict[str, Any]:
+    """Read config.json.
+
+    Raises:
+        ValueError: if it is missing or damaged, or the folder is an official checkpoint.
+    """
     if (folder / "bleurt_config.json").is_file() and not (folder / "config.json").is_file():
         raise ValueError(
             f"checkpoint {name} is an official TensorFlow checkpoint: convert it once, with "
@@ -309,29 +325,44 @@ def _read_config(name: str, folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").is_file():
         raise ValueError(f"checkpoint {name} has no config.json: {NEEDS}")
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"checkpoint {name}: config.json cannot be read ({error})") from error
-    if not isinstance(config, dict) or "model_type" not in config:
+        settings = read_settings(folder / "config.json")
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name}: {error}") from error
+    if "model_type" not in settings:
         raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
-    return config
+    return settings
 
 
-def _check_files(name: str, folder: Path, config: dict[str, Any]) -> None:
-    """Refuse early, by the files of the folder, with the reason."""
-    if not any(folder.glob("*.safetensors")):
-        pickled = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
-        found = f"only {pickled[0]}, a pickle, which is never opened" if pickled else "no weights in safetensors"
-        if config["model_type"] == MODEL_TYPE:
-            found += f" ({SAFE_REVISION})"
-        raise ValueError(f"checkpoint {name} has {found}: {NEEDS}")
+def _check_files(name: str, folder: Path, settings: Mapping[str, Any]) -> StoredSize:
+    """Check the files of a folder before any is opened.
+
+    Returns:
+        the size of the weights.
+
+    Raises:
+        ValueError: if a file is missing, is no plain file or describes what no checkpoint has; with the reason.
+    """
+    for path in {path for pattern in SCORING_FILES for path in folder.glob(pattern)}:
+        if not path.is_file() and not path.is_dir():  # a pipe would be waited for, a broken link cannot be read
+            raise ValueError(f"checkpoint {name}: {path.name} is no plain file: {NEEDS}")
+    if not any(path.is_file() for path in folder.glob("*.safetensors")):
+        pickles = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
+        fault = f"only {pickles[0]}, a pickle, which is never opened" if pickles else "no weights in safetensors"
+        if settings["model_type"] == MODEL_TYPE:
+            fault += f" ({SAFE_REVISION})"
+        raise ValueError(f"checkpoint {name} has {fault}: {NEEDS}")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
-    _check_weight_files(name, folder, config)
-    _check_sizes(name, folder, config)
+    _check_references(name, folder, settings)
+    try:
+        stored = stored_size(folder)
+        check_settings(settings, stored)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name} cannot be opened ({error}): {NEEDS}") from error
+    return stored
 
 
-def _check_weight_files(name: str, folder: Path, config: dict[str, Any]) -> None:
+def _check_references(name: str, folder: Path, settings: Mapping[str, Any]) -> None:
     """Refuse what would make `transformers` read weights or code that the content hash does not cover."""
     for index in folder.glob("*.safetensors.index.json"):
         try:
@@ -348,75 +379,34 @@ def _check_weight_files(name: str, folder: Path, config: dict[str, Any]) -> None
         raise ValueError(
             f"checkpoint {name} has an adapter (adapter_config.json): merge it into the model and save that"
         )
-    outside = [key for key in OUTSIDE_SETTINGS if config.get(key) not in (None, *HARMLESS)]
+    outside = [key for key in OUTSIDE_SETTINGS if settings.get(key) not in (None, *HARMLESS)]
     if outside:
         raise ValueError(
-            f"checkpoint {name}: config.json sets {outside[0]} to {str(config[outside[0]])[:60]!r}, which can name files or "
+            f"checkpoint {name}: config.json sets {outside[0]} to {str(settings[outside[0]])[:60]!r}, which can name files or "
             "code elsewhere: remove it"
         )
 
 
-def _check_sizes(name: str, folder: Path, config: dict[str, Any]) -> None:
-    """Refuse a config.json that describes another model than the weights before one of that size is built."""
-    for key, most in LARGEST_SIZES.items():
-        size = config.get(key)
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most):
-            raise ValueError(
-                f"checkpoint {name}: config.json sets {key} to {str(size)[:20]}, expected a whole number from 1 to {most}"
-            )
-    if (labels := config.get("num_labels", 1)) != 1:
-        raise ValueError(f"checkpoint {name} has {labels} labels; a scorer has one: {NEEDS}")
-    tensors, numbers = _stored_sizes(folder)
-    # null stands for a missing entry; what needs it names it when the model is built
-    known = {key: config.get(key) or 1 for key in LARGEST_SIZES}
-    layers, hidden = known["num_hidden_layers"], known["hidden_size"]
-    widest = max(known["vocab_size"], hidden * max(hidden, known["intermediate_size"]))
-    # ALBERT's layers share their weights.
-    if numbers and (widest > numbers or (layers > tensors and config["model_type"] != "albert")):
-        raise ValueError(
-            f"checkpoint {name}: config.json describes a larger model ({layers} layers of width {hidden}) than the "
-            f"{numbers} weights it has: {NEEDS}"
-        )
-
-
-def _stored_sizes(folder: Path) -> tuple[int, int]:
-    """Count the tensors of the safetensors files and the numbers in them; 0 where a file cannot be read, which is reported
-    when it is opened."""
-    from safetensors import SafetensorError, safe_open
-
-    tensors = numbers = 0
-    for path in folder.glob("*.safetensors"):
-        try:
-            with safe_open(path, framework="pt") as weights:
-                for key in weights.keys():  # noqa: SIM118  # it is no dict
-                    tensors, numbers = tensors + 1, numbers + math.prod(weights.get_slice(key).get_shape())
-        except (SafetensorError, OSError):
-            return 0, 0
-    return tensors, numbers
-
-
-def _open(
-    name: str, folder: Path, config: dict[str, Any], dtype: torch.dtype
+def _load(
+    name: str,
+    folder: Path,
+    official: OfficialCheckpoint | None,
+    settings: Mapping[str, Any],
+    stored: StoredSize,
+    dtype: torch.dtype,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    official = _official_of(name)
-    if official is None and config["model_type"] != MODEL_TYPE:
+    """Load model and tokenizer as `transformers` has them, the model in evaluation mode."""
+    if official is None and settings["model_type"] != MODEL_TYPE:
         with quiet_transformers():
-            return _load_model(name, folder, dtype), _load_tokenizer(name, folder)
-    try:
+            return _load_model(name, folder, stored, dtype).eval(), _load_tokenizer(name, folder)
+    with one_line_errors(f"checkpoint {name} cannot be opened"):
         return load_bleurt_pytorch(folder, dtype, official.max_length if official else None)
-    except ValueError as error:
-        raise ValueError(f"checkpoint {name} cannot be opened: {error}") from error
 
 
-def _official_of(name: str) -> OfficialCheckpoint | None:
-    """Return what is known of a checkpoint by an official name, which a folder of that name is not."""
-    return None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(known_name(str(name)))
-
-
-def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def _load_model(name: str, folder: Path, stored: StoredSize, dtype: torch.dtype) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
-    try:
+    with one_line_errors(f"checkpoint {name} cannot be opened", NEEDS), size_limit(stored):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder,
             dtype=dtype,
@@ -425,8 +415,6 @@ def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
             local_files_only=True,
             output_loading_info=True,
         )
-    except Exception as error:  # whatever a damaged file makes the reader raise, the user needs one sentence
-        raise ValueError(f"checkpoint {name} cannot be opened ({first_line(error)}): {NEEDS}") from error
     if model.config.num_labels != 1:
         raise ValueError(f"checkpoint {name} has {model.config.num_labels} labels; a scorer has one: {NEEDS}")
     lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report.get("mismatched_keys", ()))
@@ -443,9 +431,24 @@ def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
 def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
-    try:
+    with one_line_errors(f"checkpoint {name}: its tokenizer cannot be opened", NEEDS):
+        if (folder / "tokenizer.json").is_file():
+            check_normalizer(folder / "tokenizer.json")
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:
+
+
+def _try_tokenizer(name: str, tokenizer: Any, config: Any) -> None:
+    """Check that a tokenizer reads odd texts, and that the model has an embedding for each of its tokens.
+
+    Raises:
+        ValueError: if not; naming the checkpoint.
+    """
+    with one_line_errors(f"checkpoint {name}: its tokenizer cannot read a text", NEEDS):
+        tokens = tokenizer(list(TRIAL_TEXTS), add_special_tokens=False, verbose=False)["input_ids"]
+        largest = max(tokenizer.get_vocab().values(), default=0)
+    if any(len(ids) > MOST_TOKENS * len(text.encode()) for ids, text in zip(tokens, TRIAL_TEXTS, strict=True)):
+        raise ValueError(f"checkpoint {name}: its tokenizer makes more than {MOST_TOKENS} tokens of a byte: {NEEDS}")
+    if largest >= (size := getattr(config, "vocab_size", largest + 1)):
         raise ValueError(
-            f"checkpoint {name}: its tokenizer cannot be opened ({first_line(error)}): {NEEDS}"
-        ) from error
+            f"checkpoint {name}: its tokenizer has a token with id {largest}, but the model has {size} embeddings: {NEEDS}"
+        )

@@ -68,7 +68,7 @@ def test_the_ids_are_those_of_the_whole_texts(tmp_path, monkeypatch, seeds):
         for seed in seeds:
             pair = (long_text(2 * seed), long_text(2 * seed + 1))
             with monkeypatch.context() as patch:
-                patch.setattr(encoding, "CHARACTERS_A_TOKEN", 10**9)
+                patch.setattr(encoding, "CHARACTERS_PER_TOKEN", 10**9)
                 whole = encoder.tokenize(pair)
                 expected = encoder.encode_all([pair])
             parts = encoder.tokenize(pair)
@@ -108,7 +108,7 @@ def test_with_tokens_of_a_users_own_texts_are_read_whole(tmp_path):
 def test_a_long_word_after_others_is_one_part(tmp_path):
     text = "the cat " * 40 + "x" * 2_000 + " sat" * 200
     encoder = PairEncoder(tokenizers(tmp_path)["unigram"], Layout(max_length=24))
-    parts = list(encoder._parts(text, 400))
+    parts = list(encoder._pieces(text, 400))
     assert "".join(parts) == text
     assert [len(part) for part in parts[:2]] == [319, 2_001]
 

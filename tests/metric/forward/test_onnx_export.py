@@ -44,7 +44,7 @@ def test_the_exact_graph_gives_the_models_scores(make):
     from bleurt_repro.metric.forward.onnx import OnnxForward
 
     model, pairs = make(), [Encoded(pair.ids, pair.segments, False) for pair in inputs(60, 9, 9, 3, 1)]
-    forward = OnnxForward(onnx_export.exported(model, "abc", "onnx"))
+    forward = OnnxForward(onnx_export.export_graph(model, "abc", "onnx"))
     with torch.inference_mode():
         reads_segments = "token_type_ids" in forward._names
         expected = [
@@ -80,7 +80,7 @@ def test_the_scorer_takes_a_backend(tiny_scorer, cache, monkeypatch):
 def test_all_but_the_narrowing_products_are_in_int8(make):
     import onnx
 
-    graph = onnx.load(str(onnx_export.exported(make(layers=3), "abc", "onnx-int8")))
+    graph = onnx.load(str(onnx_export.export_graph(make(layers=3), "abc", "onnx-int8")))
     names = [node.op_type for node in graph.graph.node]
     # Of 4 products of a layer 3, of 5 of the last 4, and the pooler; in float32 also 2 in each attention.
     assert (names.count("MatMulInteger"), names.count("MatMul")) == (2 * 3 + 4 + 1, 4 + 6)

@@ -33,7 +33,7 @@ def scorer(batches):
         batches.append(len(pairs))
         return torch.tensor([float(sum(pair.ids)) for pair in pairs])
 
-    return PairScorer(Letters(), lambda: forward, batch_tokens=20)
+    return PairScorer("letters", Letters(), lambda: forward, batch_tokens=20)
 
 
 @pytest.mark.parametrize("window", [1, 3, 100])

@@ -10,7 +10,7 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run
-from bleurt_repro.metric.forward.encoding import has_invisible, is_other_script, reads_latin_only
+from bleurt_repro.metric.forward.unread import has_invisible, is_other_script, reads_latin_only
 from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
 from tests.conftest import SPACE
 

@@ -109,7 +109,10 @@ def test_a_cased_checkpoint_stays_cased(copy):
     [
         (lambda folder: (folder / "vocab.txt").unlink(), "has no tokenizer"),
         (lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"), r"has no \[CLS\]"),
-        (lambda folder: (folder / "vocab.txt").open("a").write("one\ntwo\n"), "tokenizer knows .* but the model has"),
+        (
+            lambda folder: (folder / "vocab.txt").open("a").write("one\ntwo\n"),
+            "its tokenizer has .* tokens but the model has",
+        ),
         (lambda folder: edit_config(folder, hidden_size=None), "need hidden_size.*found None"),
         (lambda folder: edit_config(folder, hidden_size=30), "hidden_size 30 is no multiple of num_attention_heads 4"),
         (lambda folder: edit_config(folder, num_hidden_layers=3), "layer.2.* missing"),

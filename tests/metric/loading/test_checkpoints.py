@@ -99,7 +99,8 @@ def test_a_plain_one_label_checkpoint_gets_bleurts_layout(folder):
 BROKEN = [
     (lambda f: (f / "config.json").unlink(), "has no config.json"),
     (lambda f: (f / "config.json").write_text("{"), "config.json cannot be read"),
-    (lambda f: (f / "config.json").write_text("[]"), "names no model_type"),
+    (lambda f: (f / "config.json").write_text("[]"), "config.json holds list, expected settings by name"),
+    (lambda f: (f / "config.json").write_text("{}"), "names no model_type"),
     (lambda f: edit_config(f, model_type="abacus"), "cannot be opened"),
     (lambda f: (f / "model.safetensors").unlink(), "has no weights"),
     (lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), "only pytorch_model.bin, a pickle"),
@@ -129,7 +130,7 @@ def test_a_tokenizer_of_another_model_is_refused(folder):
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"].update({f"word{i}": 10_000 + i for i in range(500)})
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(ValueError, match=r"the tokenizer knows \d+ tokens but the model has \d+"):
+    with pytest.raises(ValueError, match=r"its tokenizer has a token with id \d+, but the model has \d+ embeddings"):
         load_checkpoint(folder)
 
 

@@ -151,8 +151,8 @@ def test_through_evaluate(ensemble):
 
 
 def test_experiments_score_with_an_ensemble(ensemble, tmp_path):
-    from bleurt_repro.training.metrics.rows import Texts, score_checkpoint
     from bleurt_repro.training.metrics.cells import Cells
+    from bleurt_repro.training.metrics.rows import Texts, score_checkpoint
 
     row = score_checkpoint(str(ensemble), Texts(REFERENCES, CANDIDATES), Cells(tmp_path))
     assert row.vectors[0] == pytest.approx(expected(ensemble)[0], abs=1e-5)

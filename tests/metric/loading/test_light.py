@@ -19,6 +19,7 @@ from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.forward.packed import PackedForward
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.light import open_light
+from bleurt_repro.metric.loading.limits import StoredSize
 from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, load_checkpoint
 from tests.conftest import make_tiny_scorer
 
@@ -30,7 +31,8 @@ TEXTS = {
 
 
 def opened(folder, dtype=torch.float32):
-    return open_light(folder, json.loads((folder / "config.json").read_text(encoding="utf-8")), dtype)
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return open_light(folder, settings, StoredSize(200, 30_000_000), dtype)
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def test_members_of_an_ensemble_likewise(copy, tiny_scorer, tmp_path):
 
 BOMBS = [
     ({"num_hidden_layers": 100_000}, "sets num_hidden_layers to 100000, expected a whole number from 1 to 1000"),
-    ({"num_hidden_layers": 900}, "describes a larger model .900 layers"),
+    ({"num_hidden_layers": 900}, "describes a larger model than the 29089 weights in 41 tensors that are stored"),
     ({"num_hidden_layers": 0}, "num_hidden_layers to 0"),
     ({"num_hidden_layers": -1}, "num_hidden_layers to -1"),
     ({"num_hidden_layers": "2"}, "num_hidden_layers to 2"),

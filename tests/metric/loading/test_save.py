@@ -72,7 +72,9 @@ def test_scores_and_signature_are_those_of_the_rounded_weights(tiny_scorer, roun
         for weight in before.model.parameters():
             if weight.dim() == 2:
                 weight.copy_(weight.to(FLOAT8).float())
-    assert after.score(**TEXTS) == before.score(**TEXTS) != pytest.approx(scores(tiny_scorer), abs=1e-3)
+    # The last bit of a score may depend on where in memory the weights are.
+    assert after.score(**TEXTS) == pytest.approx(before.score(**TEXTS), abs=1e-6)
+    assert after.score(**TEXTS) != pytest.approx(scores(tiny_scorer), abs=1e-3)
     assert after.signature.split("|")[1] != before.signature.split("|")[1]  # the hash
     assert "dtype:float32" in after.signature and expected.dtype == torch.float32
 
@@ -168,7 +170,7 @@ def test_weights_in_other_files_are_replaced(tiny_scorer, tmp_path, sizes):
     other, out = make_tiny_scorer(tmp_path / "other", spread=0.2), tmp_path / "out"
     save(other, out, max_shard_size=sizes[0])
     save(tiny_scorer, out, max_shard_size=sizes[1])
-    assert scores(out) == scores(tiny_scorer)
+    assert scores(out) == pytest.approx(scores(tiny_scorer), abs=1e-6)
     save(tiny_scorer, tmp_path / "fresh", max_shard_size=sizes[1])
     assert {path.name for path in out.iterdir()} == {path.name for path in (tmp_path / "fresh").iterdir()}
 
