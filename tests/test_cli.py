@@ -282,9 +282,9 @@ def test_convert_and_card_write_to_the_output(run, files, tiny_scorer, monkeypat
 
     for words in (("a",), ("a", "b", "--output", "c")):
         code, _, err = run("convert", *words)
-        assert code == 2 and "name the folder to write once" in err
+        assert code == 2 and "expected one folder to write" in err
     code, _, err = run("convert", "no-such-checkpoint", "--output", "new")
-    assert code == 2 and "name the folder" not in err and "no-such-checkpoint" in err
+    assert code == 2 and "expected one folder" not in err and "no-such-checkpoint" in err
     monkeypatch.setattr(publish, "draw_card", lambda folder, **_: f"card of {folder}")
     assert run("card", "folder", "--output", "card.md")[0] == 0
     assert (files / "card.md").read_text() == "card of folder"
