@@ -1,4 +1,4 @@
-"""What a checkpoint reads and how: the `bleurt` entry of its config.json, and how many tokens a model has room for."""
+"""The texts that a checkpoint reads, in order, and its maximum length: the `bleurt` entry of its config.json."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ ROLES = ("source", "reference", "candidate")
 
 # BLEURT, section 3.2: reference first, candidate second.
 BLEURT_INPUTS = ("reference", "candidate")
-# What a checkpoint may be trained to read, by the names that `bleurt-repro finetune --layout` takes.
+# Layouts to train a checkpoint for, by the names that `bleurt-repro finetune --layout` takes.
 LAYOUTS = {
     "bleurt": BLEURT_INPUTS,
     "robleurt-src": ("source", "candidate", "reference"),  # RoBLEURT, section 2.1.2: hypothesis before reference
     "robleurt-nosrc": ("candidate", "reference"),
     "reference-free": ("source", "candidate"),
 }
-# Encoders whose positions are numbered from the one after the padding token's id, as RoBERTa's in `transformers`.
+# Model types whose first position is the one after the padding token's id, as in RoBERTa of `transformers`.
 POSITIONS_AFTER_PADDING = (
     "camembert",
     "data2vec-text",
@@ -28,19 +28,19 @@ POSITIONS_AFTER_PADDING = (
     "xlm-roberta-xl",
     "xmod",
 )
-MPNET_PADDING = 1  # whatever the config's padding token is
-# A tokenizer without a limit records a far larger number (VERY_LARGE_INTEGER in `transformers`).
+MPNET_PADDING = 1  # whatever the padding token of the config is
+# A tokenizer without a limit stores a far larger number (VERY_LARGE_INTEGER in `transformers`).
 NO_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The text segments a checkpoint reads, in order, and its length limit.
+    """The texts that a checkpoint reads, in order, and its maximum length.
 
     Attributes:
-        inputs: roles of the segments in the order they are fed, each of "source", "reference", "candidate".
+        inputs: names of the texts in the order that the model reads them: "source", "reference", "candidate".
         max_length: most tokens of a pair, special tokens included.
-        separators: separator tokens between two segments: 1 in BERT, 2 in RoBERTa and XLM-R.
+        separators: number of separator tokens between two texts: 1 in BERT, 2 in RoBERTa and XLM-R.
     """
 
     inputs: tuple[str, ...] = BLEURT_INPUTS
@@ -63,22 +63,22 @@ class Layout:
 
     @property
     def special_tokens(self) -> int:
-        """How many special tokens there are around and between the segments."""
+        """Number of special tokens around and between the texts."""
         return 2 + self.separators * (len(self.inputs) - 1)
 
     @property
     def reads_sources(self) -> bool:
-        """Whether the checkpoint needs the source segment."""
+        """Whether the checkpoint reads the source."""
         return "source" in self.inputs
 
     @property
     def reads_references(self) -> bool:
-        """Whether the checkpoint needs the reference segment."""
+        """Whether the checkpoint reads the reference."""
         return "reference" in self.inputs
 
     @classmethod
     def from_config(cls, config: Any) -> Layout:
-        """Read the layout that a `transformers` config records; without one, BLEURT's own at the model's full length."""
+        """Read the layout from a `transformers` config; by default BLEURT's, with the model's maximum length."""
         recorded = getattr(config, CONFIG_KEY, None) or {}
         positions = readable_positions(config) or NO_LIMIT
         try:
@@ -99,12 +99,12 @@ class Layout:
             ) from error
 
     def to_config(self) -> dict[str, Any]:
-        """Return the entry to record in config.json."""
+        """Return the layout as an entry of config.json."""
         return {"inputs": list(self.inputs), "max_length": self.max_length, "separators": self.separators}
 
 
 def readable_positions(config: Any) -> int | None:
-    """Return how many tokens a model has positions for; None if its `transformers` config sets no limit."""
+    """Return the number of tokens that a model has positions for; None if its `transformers` config sets no limit."""
     positions = getattr(config, "max_position_embeddings", None)
     family = getattr(config, "model_type", "")
     if positions and family in POSITIONS_AFTER_PADDING:
@@ -113,38 +113,38 @@ def readable_positions(config: Any) -> int | None:
 
 
 def readable_tokens(config: Any, tokenizer: Any) -> int:
-    """Return how many tokens a model reads at most, special tokens included.
+    """Return the maximum length of a model in tokens, special tokens included.
 
     Args:
-        config: of a `transformers` model.
-        tokenizer: its tokenizer, which may record a limit of its own.
+        config: config of a `transformers` model.
+        tokenizer: tokenizer of the model, which may have a smaller limit.
 
     Returns:
-        the smaller of the two limits; 512 where there is neither.
+        the smaller of the two limits; 512 without any.
     """
     limits = [readable_positions(config), getattr(tokenizer, "model_max_length", None)]
     return min((limit for limit in limits if limit and limit < NO_LIMIT), default=Layout.max_length)
 
 
 def separators_of(tokenizer: Any) -> int:
-    """Count the separators that a tokenizer's family puts between two texts: 1 in BERT, 2 in RoBERTa and XLM-R."""
+    """Return the number of separators that a tokenizer puts between two texts: 1 in BERT, 2 in RoBERTa and XLM-R."""
     between = tokenizer.num_special_tokens_to_add(pair=True) - tokenizer.num_special_tokens_to_add(pair=False)
     return 2 if between == 2 else 1
 
 
 def input_faults(name: str, layout: Layout, *, sources: bool, references: bool) -> str | None:
-    """Return what is wrong with the kinds of text given to a checkpoint, or None if nothing is.
+    """Return a message if sources or references do not fit a checkpoint; None if they do.
 
     Args:
-        name: of the checkpoint.
-        layout: what it reads.
-        sources, references: whether they are given.
+        name: name of the checkpoint.
+        layout: layout of the checkpoint.
+        sources, references: whether the caller has them.
     """
-    given = {"source": sources, "reference": references}
-    for role in given:
-        if role in layout.inputs and not given[role]:
+    present = {"source": sources, "reference": references}
+    for role in present:
+        if role in layout.inputs and not present[role]:
             return f"checkpoint {name} reads the {role} of each candidate: give {role}s=[...]"
-    for role in given:
-        if role not in layout.inputs and given[role]:
+    for role in present:
+        if role not in layout.inputs and present[role]:
             return f"checkpoint {name} reads no {role}s: leave {role}s out"
     return None

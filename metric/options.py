@@ -136,6 +136,30 @@ def parse_dtype(dtype: Any) -> torch.dtype:
     return getattr(torch, name)
 
 
+def check_arithmetic(device: torch.device, dtype: torch.dtype) -> None:
+    """Check that a device computes in an arithmetic, before anything is scored.
+
+    Raises:
+        ValueError: if the operations of an encoder are not implemented there.
+    """
+    import torch
+    from torch.nn import functional
+
+    if dtype == torch.float32:
+        return
+    try:
+        with torch.inference_mode():
+            rows = torch.ones(2, 4, device=device, dtype=dtype)
+            rows = functional.layer_norm(functional.gelu(functional.linear(rows, rows.new_ones(4, 4))), (4,))
+            heads = rows.reshape(1, 1, 2, 4)
+            functional.scaled_dot_product_attention(heads, heads, heads).tanh().cpu()
+    except RuntimeError as error:
+        raise ValueError(
+            f"device {device.type} does not compute in {str(dtype).removeprefix('torch.')} ({first_line(error)}): leave "
+            "dtype out, or give another device"
+        ) from error
+
+
 def positive(name: str, number: Any, unit: str) -> int:
     """Return a number if it is a positive whole number.
 

@@ -19,7 +19,7 @@ from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
 from bleurt_repro.metric.inputs import Pairs, check_pairs, columns_of
 from bleurt_repro.metric.loading.open import Checkpoint, open_checkpoint
-from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, Computing, ScoreOptions, positive
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, Computing, ScoreOptions, check_arithmetic, positive
 from bleurt_repro.metric.signature import signature
 from bleurt_repro.metric.statistics import Values
 
@@ -420,8 +420,9 @@ class BleurtScorer:
 
     def _score_pairs(self, pairs: Pairs, options: ScoreOptions, on_progress: Callable[[int], object]) -> ScoringResult:
         """Score pairs, and aggregate the scores of each candidate."""
-        if not self.members:
+        if not self.members or self._first is None:
             raise ValueError(CLOSED)
+        check_arithmetic(self.device, self._first.dtype)
         members, truncated, unknown, unread = self._score_with_members(pairs, options, on_progress)
         combined = members[0] if self._ensemble is None else self._weights @ members
         # The pairs of each candidate: one per reference.

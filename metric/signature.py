@@ -1,4 +1,4 @@
-"""The string that makes a score reproducible, after the example of sacreBLEU (https://aclanthology.org/W18-6319)."""
+"""The signature of a score, which makes it reproducible, as in sacreBLEU (https://aclanthology.org/W18-6319)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from bleurt_repro.metric.layout import Layout
 def signature(
     checkpoint: str, content: str, layout: Layout, dtype: str, aggregate: str, calibrated: bool = False
 ) -> str:
-    """Name everything a score depends on in one line.
+    """Return everything that a score depends on, in one line.
 
     Args:
-        checkpoint: the name it was asked for by.
-        content: its content hash.
-        layout: what it reads.
-        dtype: the arithmetic, such as "float32".
-        aggregate: how several references become one score.
-        calibrated: whether scores are percentiles of human ratings; named only then.
+        checkpoint: name of the checkpoint that the user gave.
+        content: content hash of the checkpoint.
+        layout: layout of the checkpoint.
+        dtype: arithmetic, such as "float32".
+        aggregate: how the scores of several references are combined.
+        calibrated: whether scores are percentiles of human ratings; named only if they are.
     """
     fields = {
         "checkpoint": checkpoint,

@@ -1,4 +1,4 @@
-"""The `evaluate` module: a thin layer between `compute()` and `bleurt_repro.BleurtScorer`."""
+"""The `evaluate` module: a thin layer over `bleurt_repro.BleurtScorer`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import evaluate
 
 import bleurt_repro
 from bleurt_repro.metric.inputs import check_list, check_references, check_same_length, check_texts
+from bleurt_repro.metric.install import package_source
 
 _DESCRIPTION = """\
-BLEURT is a learned metric of generated text: it reads a reference and a candidate and predicts the rating that a
-person would give. This module scores with checkpoints of bleurt_repro, in PyTorch, offline once they are installed.
+BLEURT is a learned metric for generated text: it reads a reference and a candidate and predicts how a person would rate
+the candidate. This module scores with checkpoints of bleurt_repro, in PyTorch, offline once they are installed.
 """
+
+_PAPER = "https://aclanthology.org/2020.acl-main.704"
 
 _CITATION = """\
 @inproceedings{sellam-etal-2020-bleurt,
@@ -31,27 +34,32 @@ _CITATION = """\
 _INPUTS = """
 Args:
     predictions (list of str): the candidates.
-    references (list of str, or list of lists of str): one reference a candidate, or several; left out for checkpoints
-        that read none.
-    sources (list of str, optional): what the candidates were made from, for checkpoints that read it.
-    checkpoint (str, optional): an embedded or official name, a folder, or a Hub id with an optional @revision. May
-        also be given as the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
-    aggregate (str): with several references, "max" or "mean" of their scores. Default: "max".
-    calibrated (bool): return percentiles of human ratings (0 to 100) instead of raw scores, if the checkpoint has a
-        calibration. Default: False.
-    batch_tokens (int, optional): padded tokens in a batch.
-    device (str, optional): "cpu", "cuda", "mps". Default: the best there is.
-    return_std (bool): with an ensemble, return "std", too: the standard deviation of its members' standardised
-        scores. Default: False.
+    references (list of str, or list of lists of str): one reference per candidate, or several; omitted for checkpoints
+        that read no references.
+    sources (list of str, optional): the texts that the candidates were made from, for checkpoints that read them.
+    checkpoint (str, optional): name of an embedded or official checkpoint, a folder, or a Hub id with an optional
+        @revision. It may also be the second argument of `evaluate.load`. Default: "bleurt-repro-mini".
+    aggregate (str): how to combine the scores of several references, "max" or "mean". Default: "max".
+    calibrated (bool): return percentiles of human ratings (0 to 100), if the checkpoint has a calibration.
+        Default: False.
+    batch_tokens (int, optional): number of padded tokens per batch.
+    device (str, optional): "cpu", "cuda", "mps". Default: the best one available.
+    return_std (bool): return "std" as well, for ensembles. Default: False.
 
 Returns:
-    scores (list of float): one a candidate, on the scale of standardised human ratings (not bounded to 0..1).
-    mean_score (float): their mean, the score of the system; None if there are no candidates.
-    signature (str): what the scores depend on; put it beside any number you publish.
-    truncated (int): how many pairs were longer than the checkpoint reads.
-    unknown (int): how many pairs have pieces that the checkpoint does not know.
-    warnings (list of str): what a reader of the scores must know, such as that they are of a language that the checkpoint
-        does not read.
+    scores (list of float): one score per candidate, on the scale of standardised human ratings (not limited to 0..1).
+    mean_score (float): the mean of the scores, which is the score of the system; None without candidates.
+    signature (str): everything the scores depend on. Report it with any number that you publish.
+    truncated (int): number of pairs longer than the checkpoint reads.
+    unknown (int): number of pairs with characters that the checkpoint does not know.
+    warnings (list of str): warnings about the scores, such as texts in a language that the checkpoint does not read.
+    std (list of float, with return_std): standard deviation of the standardised scores of an ensemble's members.
+
+`evaluate.evaluator` and `evaluate.EvaluationSuite` fail with transformers 5, for any metric. Instead, generate the
+candidates and pass them to `compute`:
+
+    predictions = [output[0]["generated_text"] for output in pipe(texts, return_full_text=False)]
+    results = evaluate.load("bleurt_repro").compute(predictions=predictions, references=references)
 
 Examples:
     >>> import evaluate
@@ -64,16 +72,16 @@ Examples:
     True
     >>> results["truncated"]
     0
-    >>> several = bleurt.compute(predictions=["Hi there."], references=[["Good bye.", "Hi there."]])
-    >>> alone = bleurt.compute(predictions=["Hi there."], references=["Hi there."])
-    >>> abs(several["mean_score"] - alone["mean_score"]) < 1e-5
+    >>> two_references = bleurt.compute(predictions=["Hi there."], references=[["Good bye.", "Hi there."]])
+    >>> one_reference = bleurt.compute(predictions=["Hi there."], references=["Hi there."])
+    >>> abs(two_references["mean_score"] - one_reference["mean_score"]) < 1e-5
     True
 """
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
 class BleurtRepro(evaluate.Metric):
-    """BLEURT scores through `evaluate`; an argument it does not know is an error."""
+    """BLEURT scores through `evaluate`; an unknown argument is an error."""
 
     def __init__(
         self,
@@ -89,14 +97,15 @@ class BleurtRepro(evaluate.Metric):
         max_concurrent_cache_files: int = 10000,
         timeout: float = 100,
     ) -> None:
-        chosen = None if config_name == "default" else config_name
-        if chosen and checkpoint and chosen != checkpoint:
-            raise ValueError(f"two checkpoints are named, {chosen!r} and {checkpoint!r}: give one")
-        self.checkpoint = checkpoint or chosen
+        named_checkpoint = None if config_name == "default" else config_name
+        if named_checkpoint and checkpoint and named_checkpoint != checkpoint:
+            raise ValueError(f"two checkpoints are named, {named_checkpoint!r} and {checkpoint!r}: give one")
+        self.checkpoint = checkpoint or named_checkpoint
         self._scorer: bleurt_repro.BleurtScorer | None = None
         self._scorer_options: dict[str, Any] = {}
+        self._columns: list[str] = []  # of the texts that were added
         super().__init__(
-            # evaluate makes a folder of this name: a path or a Hub id must not lead it elsewhere
+            # evaluate makes a folder of this name, which must not be the path of a checkpoint
             config_name=re.sub(r"[^\w.-]+", "_", self.checkpoint).strip(".") if self.checkpoint else None,
             keep_in_memory=keep_in_memory,
             cache_dir=cache_dir,
@@ -111,46 +120,103 @@ class BleurtRepro(evaluate.Metric):
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")
+        references = ({"references": text}, {"references": datasets.Sequence(text)})
+        repository = (package_source() or "").removeprefix("git+")
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_INPUTS,
+            # The first one that has the columns of a batch is taken.
             features=[
-                datasets.Features({"predictions": text, "references": text}),
-                datasets.Features({"predictions": text, "references": datasets.Sequence(text)}),
+                *(datasets.Features({"predictions": text, **column}) for column in references),
+                *(datasets.Features({"predictions": text, **column, "sources": text}) for column in references),
+                datasets.Features({"predictions": text, "sources": text}),
             ],
+            homepage=repository or _PAPER,
             license="Apache-2.0",
-            reference_urls=["https://aclanthology.org/2020.acl-main.704", "https://aclanthology.org/2021.wmt-1.114"],
+            codebase_urls=[*([repository] if repository else []), "https://github.com/google-research/bleurt"],
+            reference_urls=[_PAPER, "https://aclanthology.org/2021.wmt-1.114"],
         )
 
-    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
-        """Score what is passed, after what `add` and `add_batch` were passed."""
-        known = list(inspect.signature(self._compute).parameters)
-        unknown = sorted(set(kwargs) - set(known))
-        if unknown:
-            raise TypeError(f"compute() has no argument {', '.join(unknown)}; it takes {', '.join(known)}")
+    def compute(
+        self, *, predictions: Any = None, references: Any = None, sources: Any = None, **kwargs: Any
+    ) -> dict[str, Any] | None:
+        """Score the texts that are passed, after those that `add` and `add_batch` were passed."""
+        names = list(inspect.signature(self._compute).parameters)
+        if unknown := sorted(set(kwargs) - set(names)):
+            raise TypeError(f"compute() has no argument {', '.join(unknown)}; it takes {', '.join(names)}")
         if self.writer is None and self.num_process == 1 and predictions is not None:
-            # Nothing was added and no other process adds: no need to write it to disk as evaluate does
-            return self._compute(predictions, references, **kwargs)
-        return evaluate.Metric.compute(self, predictions=predictions, references=references, **kwargs)
+            # No other texts and no other process: evaluate would write the texts to disk, and read them again
+            return self._compute(predictions, references, sources, **kwargs)
+        columns = {"predictions": predictions, "references": references, "sources": sources}
+        if any(column is not None for column in columns.values()):
+            self.add_batch(**columns)
+        try:
+            return evaluate.Metric.compute(self, **kwargs)
+        finally:
+            self._columns = []
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
-        """Add candidates and references to score later."""
+    def add_batch(self, *, predictions: Any = None, references: Any = None, sources: Any = None) -> None:
+        """Add candidates, their references and sources, to score later."""
         # Left alone, evaluate reads a bare string letter by letter and lets None through.
-        predictions = check_texts("predictions", predictions)
-        references = check_list("references", references)
-        check_references(references)
-        check_same_length({"predictions": len(predictions), "references": len(references)})
+        columns = {"predictions": check_texts("predictions", predictions)}
+        if references is not None:
+            columns["references"] = check_list("references", references)
+            check_references(columns["references"])
+        if sources is not None:
+            columns["sources"] = check_texts("sources", sources)
+        check_same_length({name: len(column) for name, column in columns.items()})
+        self._choose_columns(columns)
         if self.writer is not None:
             # before version 5, datasets writes a batch in front of the single pairs that it holds back
             self.writer.write_examples_on_file()
-        evaluate.Metric.add_batch(self, predictions=predictions, references=references, **kwargs)
+        evaluate.Metric.add_batch(self, **columns)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, source: Any = None, **kwargs: Any) -> None:
+        """Add one candidate, its reference or references and its source, to score later.
+
+        Args:
+            prediction, reference, source: the texts.
+            kwargs: the same texts by the names predictions, references and sources, as evaluate passes them.
+        """
+        texts = {"predictions": prediction, "references": reference, "sources": source}
+        if unknown := sorted(set(kwargs) - set(texts)):
+            raise TypeError(f"add() has no argument {', '.join(unknown)}; it takes prediction, reference, source")
+        columns = {name: text for name, text in {**texts, **kwargs}.items() if text is not None}
+        for name, text in columns.items():
+            check_references([text]) if name == "references" else check_texts(name, [text])
+        self._choose_columns(columns)
+        evaluate.Metric.add(self, **columns)
+
+    def _choose_columns(self, columns: dict[str, Any]) -> None:
+        """Take the columns of the first texts, which all others must have as well."""
+        if self.writer is not None and list(columns) != self._columns:
+            raise ValueError(
+                f"all batches must have the same texts, found {', '.join(columns)} after {', '.join(self._columns)}"
+            )
+        self._columns = list(columns)
+
+    def _feature_names(self) -> list[str]:
+        """Return the columns of the texts that were added; before that, those that the checkpoint reads."""
+        if self.writer is None and not self._columns:  # evaluate.combine asks before it adds anything
+            inputs = self._scorer_for(checkpoint=self.checkpoint).layout.inputs
+            return ["predictions", *(f"{role}s" for role in ("reference", "source") if role in inputs)]
+        return self._columns
+
+    def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
+        """Return the features that fit the columns of an example."""
+        is_list = not isinstance(example.get("references", ""), str)
+        for features in self.features:
+            column = features.get("references")
+            if features.keys() == example.keys() and (column is None or isinstance(column, datasets.Value) != is_list):
+                return features
+        raise ValueError(f"expected predictions with references or sources, found {', '.join(example) or 'nothing'}")
 
     def _compute(
         self,
         predictions: Any,
-        references: Any,
-        sources: list[str] | None = None,
+        references: Any = None,
+        sources: Any = None,
         checkpoint: str | None = None,
         aggregate: str = "max",
         calibrated: bool = False,
@@ -158,7 +224,7 @@ class BleurtRepro(evaluate.Metric):
         device: str | None = None,
         return_std: bool = False,
     ) -> dict[str, Any]:
-        predictions = check_texts("predictions", predictions)  # here, where they are called so; the scorer trusts it
+        predictions = check_texts("predictions", predictions)  # errors have the names of evaluate
         if references is not None:
             references = check_list("references", references)
             check_same_length({"predictions": len(predictions), "references": len(references)})
@@ -182,7 +248,7 @@ class BleurtRepro(evaluate.Metric):
         }
 
     def _scorer_for(self, **options: Any) -> bleurt_repro.BleurtScorer:
-        """Load the scorer that is asked for, and keep it for the next call."""
+        """Return the scorer with these options, which is kept for the next call."""
         options = {name: value for name, value in options.items() if value is not None}
         if self._scorer is None or options != self._scorer_options:
             self._scorer = bleurt_repro.BleurtScorer(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Annotated
 
@@ -13,6 +14,8 @@ experiment_app = typer.Typer(
     cls=Group, help="Evaluate metrics against human ratings; reproduce the papers' tables.", no_args_is_help=True
 )
 
+# How a report of `calibrate` begins.
+OUR_REPORT = re.compile(rb"\{\s*\"kind\": \"reliability\"")
 # For commands that parse their options themselves: dataclasses with defaults, a YAML file, options that override both.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 # The name of an experiment, which is also its module in training/experiments, and what it does.
@@ -131,6 +134,7 @@ def calibrate(
     cache: Cache = None,
 ) -> None:
     """Fit on human ratings what a checkpoint's scores mean, and store it in the checkpoint."""
+    from bleurt_repro.metric.files.writing import validate_output
     from bleurt_repro.metric.install import require_extra
     from bleurt_repro.training.calibrate import calibrate as fit_and_record
 
@@ -143,6 +147,8 @@ def calibrate(
         raise ValueError("--test and --report go with --reliability FILE")
     if report is not None and not report.endswith(".json"):
         raise ValueError(f"the report must be a .json file, found {report}")
+    if report is not None:  # before anything is scored
+        validate_output(report, [ratings, reliability, *(test or [])], OUR_REPORT)
     if ratings is not None:
         fitted = fit_and_record(checkpoint, ratings)
         echo(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import doctest
+import errno
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import datasets
 import evaluate
 import pytest
+from evaluate.loading import CachedEvaluationModuleFactory
 
 from bleurt_repro import BleurtScorer, register
-from tests.conftest import SPACE
+from tests.conftest import SPACE, make_tiny_scorer
 
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye", "hi"]
 CANDIDATES = ["the cat sat", "the dog rains", "good bye", ""]
@@ -81,23 +85,81 @@ def test_combine(metric, tiny_scorer, expected):
     assert results["bleurt_repro_1_scores"] == results["bleurt_repro_0_scores"]
 
 
-def test_two_processes(tiny_scorer, expected, tmp_path):
+def compute_in_two_processes(checkpoint, folder, **texts):
+    """Score half of the texts in each of two processes."""
+
     def shard(process: int):
-        metric = evaluate.load(
-            str(SPACE),
-            str(tiny_scorer),
-            num_process=2,
-            process_id=process,
-            experiment_id="two",
-            cache_dir=str(tmp_path),
-        )
+        options = {"num_process": 2, "process_id": process, "experiment_id": "two", "cache_dir": str(folder)}
+        metric = evaluate.load(str(SPACE), str(checkpoint), **options)
         half = slice(2 * process, 2 * process + 2)
-        return metric.compute(predictions=CANDIDATES[half], references=REFERENCES[half])
+        return metric.compute(**{name: column[half] for name, column in texts.items()})
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(shard, range(2))
     assert second is None
-    assert first["scores"] == pytest.approx(expected.scores, abs=1e-6)
+    return first["scores"]
+
+
+def test_two_processes(tiny_scorer, expected, tmp_path):
+    scores = compute_in_two_processes(tiny_scorer, tmp_path, predictions=CANDIDATES, references=REFERENCES)
+    assert scores == pytest.approx(expected.scores, abs=1e-6)
+
+
+SOURCES = ["hi", "good bye", "the cat", "it rains"]
+# Texts that checkpoints of different layouts read, beside the candidates.
+LAYOUTS = {
+    ("source", "candidate", "reference"): {"references": REFERENCES, "sources": SOURCES},
+    ("source", "reference", "candidate"): {"references": [[text, "a dog"] for text in REFERENCES], "sources": SOURCES},
+    ("source", "candidate"): {"sources": SOURCES},
+    ("candidate", "reference"): {"references": REFERENCES},
+}
+
+
+@pytest.mark.parametrize("inputs", LAYOUTS)
+def test_texts_of_every_layout_in_every_way(tmp_path, inputs):
+    """All texts a checkpoint reads are features of the module: added one by one, in batches, from processes, combined."""
+    checkpoint = make_tiny_scorer(tmp_path / "scorer", inputs=inputs)
+    texts = {"predictions": CANDIDATES, **LAYOUTS[inputs]}
+    scorer = BleurtScorer(str(checkpoint))
+    expected = pytest.approx(scorer.score(candidates=CANDIDATES, **LAYOUTS[inputs]), abs=1e-6)
+    metric = evaluate.load(str(SPACE), str(checkpoint))
+    for _ in range(2):  # nothing is left of the first time
+        assert metric.compute(**texts)["scores"] == expected
+        metric.add_batch(**{name: column[:2] for name, column in texts.items()})
+        metric.add(**{name.removesuffix("s"): column[2] for name, column in texts.items()})
+        metric.add_batch(**{name: column[3:] for name, column in texts.items()})
+        assert metric.compute()["scores"] == expected
+    metric.add_batch(**{name: column[:1] for name, column in texts.items()})
+    assert metric.compute(**{name: column[1:] for name, column in texts.items()})["scores"] == expected
+    assert compute_in_two_processes(checkpoint, tmp_path / "cache", **texts) == expected
+    both = evaluate.combine([metric, evaluate.load(str(SPACE), str(checkpoint))], force_prefix=True)
+    both.add_batch(**texts)
+    assert both.compute()["bleurt_repro_1_scores"] == expected
+    both.add(**{name.removesuffix("s") if name != "sources" else name: column[0] for name, column in texts.items()})
+    assert len(both.compute()["bleurt_repro_0_scores"]) == 1
+
+
+def test_batches_of_different_texts_are_refused(tiny_source_scorer):
+    metric = evaluate.load(str(SPACE), str(tiny_source_scorer))
+    metric.add_batch(predictions=["a"], references=["b"], sources=["c"])
+    with pytest.raises(ValueError, match="found predictions, references after predictions, references, sources"):
+        metric.add_batch(predictions=["a"], references=["b"])
+    with pytest.raises(ValueError, match="must be equally long, found 1 predictions, 1 references, 2 sources"):
+        metric.add_batch(predictions=["a"], references=["b"], sources=["c", "d"])
+    with pytest.raises(TypeError, match=r"sources\[0\] must be a string, found None"):
+        metric.add_batch(predictions=["a"], references=["b"], sources=[None])
+    with pytest.raises(TypeError, match="has no argument source_text; it takes prediction, reference, source"):
+        metric.add(prediction="a", reference="b", source_text="c")
+    assert len(metric.compute()["scores"]) == 1
+
+
+def test_a_blank_reference_is_left_out_and_counted_if_alone(metric):
+    lists = {"predictions": ["a cat", "a dog"], "references": [["the cat", " "], ["", "it rains"]]}
+    expected = metric.compute(predictions=lists["predictions"], references=["the cat", "it rains"])["scores"]
+    metric.add_batch(**lists)
+    assert metric.compute()["scores"] == metric.compute(**lists)["scores"] == pytest.approx(expected, abs=1e-6)
+    with pytest.warns(UserWarning, match="1 of 2 pairs have a blank reference"):
+        assert len(metric.compute(predictions=["a", "b"], references=["", "c"])["warnings"]) == 1
 
 
 def test_empty_lists(metric):
@@ -179,7 +241,39 @@ def test_an_unknown_argument_to_load_is_an_error():
 def test_info(metric):
     assert metric.info.module_name == "bleurt_repro"
     assert "sellam-etal-2020-bleurt" in metric.citation
-    assert len(metric.info.features) == 2
+    assert [list(features) for features in metric.features] == [
+        *[["predictions", "references"]] * 2,
+        *[["predictions", "references", "sources"]] * 2,
+        ["predictions", "sources"],
+    ]
+    assert metric.homepage and metric.codebase_urls
+
+
+def test_the_repository_is_the_homepage(monkeypatch):
+    monkeypatch.setenv("BLEURT_REPRO_SOURCE", "git+https://example.org/bleurt")
+    info = evaluate.load(str(SPACE)).info
+    assert info.homepage == info.codebase_urls[0] == "https://example.org/bleurt"
+
+
+def test_evaluators_still_need_the_replacement_that_is_documented(metric, expected):
+    """Once this fails, evaluate works with transformers 5: take the note out of the module, the card and the pages."""
+
+    class Pipe:
+        task = "text-generation"
+
+        def __call__(self, texts, **options):
+            return [[{"generated_text": text}] for text in texts]
+
+    pipe, texts, references = Pipe(), CANDIDATES, REFERENCES
+    data = datasets.Dataset.from_dict({"text": texts, "label": references})
+    with pytest.raises(AttributeError, match="TFPreTrainedModel"):
+        evaluate.evaluator("text-generation").compute(model_or_pipeline=pipe, data=data, metric=metric)
+    [predictions_line] = [line for line in metric.inputs_description.splitlines() if "pipe(" in line]
+    variables = {"pipe": pipe, "texts": texts}
+    exec(predictions_line.strip(), variables)
+    results = metric.compute(predictions=variables["predictions"], references=references)
+    assert results["scores"] == pytest.approx(expected.scores, abs=1e-6)
+    assert predictions_line.strip() in (SPACE / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
@@ -238,9 +332,89 @@ def test_registering_again_brings_an_older_version_back(tmp_path, monkeypatch):
     assert [path.parent.name for path in ours.parents[1].glob("*/bleurt_repro.py")] == [ours.parent.name]
 
 
+class Killed(BaseException):
+    """Stands for a process that ends at this moment."""
+
+
+@pytest.mark.parametrize("registered", [[], [0], [0, 1], [1, 0]])
+def test_a_kill_while_registering_leaves_the_old_module_or_the_new_one(tmp_path, monkeypatch, registered):
+    """Also where one of the two was registered before and is registered again, and where both are there."""
+    from bleurt_repro.metric import register as module
+
+    scripts = []
+    for number in range(2):
+        scripts.append(tmp_path / f"{number}" / "bleurt_repro.py")
+        scripts[-1].parent.mkdir()
+        scripts[-1].write_text((SPACE / "bleurt_repro.py").read_text() + f"\n# version {number}\n")
+    monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    replace, calls = os.replace, []
+
+    def register_version(number, killed_at=None):
+        def replace_or_die(source, target):
+            calls.append(target)
+            if len(calls) == killed_at:
+                raise Killed
+            replace(source, target)
+
+        calls.clear()
+        monkeypatch.setattr(module, "SCRIPT", scripts[number])
+        monkeypatch.setattr(os, "replace", replace_or_die)
+        return register()
+
+    def loaded():
+        """The script that evaluate would load, as it finds it."""
+        path = str(tmp_path / "modules" / "evaluate_modules")
+        factory = CachedEvaluationModuleFactory("evaluate-metric--bleurt_repro", "metrics", dynamic_modules_path=path)
+        return (
+            Path(path) / "metrics" / "evaluate-metric--bleurt_repro" / factory.get_module().hash / "bleurt_repro.py"
+        ).read_text()
+
+    old = scripts[registered[-1]].read_text() if registered else None
+    for step in range(1, 5):
+        shutil.rmtree(tmp_path / "modules", ignore_errors=True)
+        for number in registered:
+            register_version(number)
+        try:
+            register_version(1, killed_at=step)
+        except Killed:
+            if old is not None or step > 1:
+                assert loaded() in (old, scripts[1].read_text())
+        else:
+            assert step > 1
+            break
+    register_version(1)
+    assert loaded() == scripts[1].read_text()
+    versions = tmp_path / "modules" / "evaluate_modules" / "metrics" / "evaluate-metric--bleurt_repro"
+    assert len([path for path in versions.iterdir() if len(path.name) == 64]) == 1
+
+
+def test_a_disk_that_is_full_leaves_the_old_module(monkeypatch, tmp_path):
+    import evaluate.loading
+
+    def full(*args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = register()
+    monkeypatch.setattr("bleurt_repro.metric.register.SCRIPT", tmp_path / "bleurt_repro.py")
+    (tmp_path / "bleurt_repro.py").write_text("# another version\n")
+    monkeypatch.setattr(evaluate.loading.shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left on device: '.*evaluate-metric--bleurt_repro'"):
+        register()
+    assert path.read_bytes() == (SPACE / "bleurt_repro.py").read_bytes()
+    assert not list(path.parents[2].glob("*.tmp"))
+
+
 def test_the_documented_examples_hold():
     register()
     metric = evaluate.load("bleurt_repro")
     test = doctest.DocTestParser().get_doctest(metric.inputs_description, {}, "inputs", None, 0)
     assert len(test.examples) > 1
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def test_the_examples_of_the_card_hold():
+    register()
+    card = (SPACE / "README.md").read_text(encoding="utf-8")
+    test = doctest.DocTestParser().get_doctest(card.split("### Examples")[1].split("\n## ")[0], {}, "card", None, 0)
+    assert len(test.examples) > 3
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0

@@ -206,6 +206,11 @@ def test_a_damaged_fit_is_replaced(files):
         ([], "name ratings to fit on"),
         (["--ratings", "ratings.jsonl", "--report", "out.json"], "--test and --report go with --reliability"),
         (["--reliability", "ratings.jsonl", "--report", "out.md"], "must be a .json file, found out.md"),
+        (
+            ["--reliability", "ratings.jsonl", "--report", "nowhere/out.json"],
+            "in a folder that does not exist: make nowhere first",
+        ),
+        (["--reliability", "ratings.jsonl", "--report", "scorer/config.json"], "bleurt-repro did not write it"),
         (["--reliability", "few.jsonl"], "few.jsonl: a fit needs 10 pairs of systems, found 0"),
         (["--reliability", "ratings.jsonl", "--test", "few.jsonl"], "few.jsonl: no two systems to compare"),
         (["--reliability", "none.jsonl"], "no file none.jsonl"),
