@@ -126,7 +126,7 @@ def test_a_link_is_not_published(tmp_path):
     (tmp_path / "diary.txt").write_text("dear diary")
     (tmp_path / "vocab.txt").symlink_to(tmp_path / "diary.txt")
     problems = check_files([File("vocab.txt", tmp_path / "vocab.txt")])
-    assert problems == ["vocab.txt is a link, and its target may not be meant for others: put the file itself there"]
+    assert problems == ["vocab.txt is a link, and its target may be private: replace it by the file itself"]
 
 
 MISCHIEF = "x {{ 7 * 191 }} {% for i in range(9) %}!{% endfor %}\n---\nlicense: mischief\n---\n| <script>"
