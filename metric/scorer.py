@@ -49,8 +49,8 @@ class ScoringResult:
         truncated: number of pairs that were longer than the checkpoint's maximum length.
         std: standard deviations of the standardised scores of an ensemble's members, one per candidate; else None.
         unknown: number of pairs with pieces that the checkpoint's tokenizer does not know.
-        unread: number of pairs with text that the checkpoint does not read: unknown pieces, another script than Latin where
-            its vocabulary has little of others, or invisible characters (see `forward.encoding`).
+        unread: number of pairs with text that the checkpoint does not read: unknown pieces, another language or script
+            than its vocabulary was made for, or invisible characters (see `forward.unread`).
         warnings: messages about scores that need care.
         pairs: number of pairs that were scored; a candidate with several references has several.
         blank: number of candidates whose references are all blank.
@@ -394,7 +394,7 @@ class BleurtScorer:
         if unread:
             messages.append(
                 f"{unread} of {pairs} pairs hold text that checkpoint {self.checkpoint} does not read (pieces unknown to its "
-                "tokenizer, another script, or invisible characters): this checkpoint "
+                "tokenizer, another language or script, or invisible characters): this checkpoint "
                 f"{'reads English (Latin letters)' if self.members[0].encoder.latin_only else 'does not know all characters'}, and their "
                 "scores mean little"
             )

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import warnings
+from itertools import islice
 
 import evaluate
 import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run
-from bleurt_repro.metric.forward.unread import has_invisible, is_other_script, reads_latin_only
+from bleurt_repro.metric.forward.unread import (
+    ENGLISH_WORDS,
+    FREQUENT_WORDS,
+    has_invisible,
+    is_other_language,
+    is_other_script,
+    reads_latin_only,
+    unread_words,
+)
 from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
 from tests.conftest import SPACE
 
@@ -43,9 +53,115 @@ def test_which_texts_are_mostly_of_another_script(text, expected):
     assert is_other_script(text) == expected
 
 
-@pytest.mark.parametrize("text", ["a\u200bb", "\ufeffa", "caf\ufffd", "soft\u00adhyphen"])
-def test_invisible_characters_are_found(text):
-    assert has_invisible(text) and not has_invisible("café")
+INVISIBLE = {
+    "zero-width": "\u200b\u200d\u2060\ufeff",
+    "replacement": "\ufffd",
+    "soft hyphen": "\u00ad",
+    "C0 control": "\x00\x01\x08\x0b\x0c\x0e\x1b\x1f",
+    "DEL": "\x7f",
+    "C1 control": "\x80\x85\x92\x9f",
+    "bidirectional": "\u061c\u200e\u200f\u202a\u202e\u2066\u2069",
+    "private-use": "\ue000\uf8ff\U000f0000\U0010fffd",
+    "other format": "\u2061\ufff9\U000e0041",
+    "noncharacter": "\ufdd0\uffff",
+    "half of a surrogate pair": "\ud83d",
+}
+
+
+@pytest.mark.parametrize("characters", INVISIBLE.values(), ids=INVISIBLE)
+def test_invisible_characters_are_found(characters):
+    assert [has_invisible(f"It{character}s late.") for character in characters] == [True] * len(characters)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "It's late.", "café", "a\tb\nc\r\nd", "a\u00a0b\u3000c\u2028d", "\u2764\ufe0f", "\U0001f408"]
+)
+def test_visible_characters_and_spaces_are_no_invisible_ones(text):
+    assert not has_invisible(text)
+
+
+@pytest.mark.parametrize("character", ["\x92", "\x01", "\x7f", "\u202e", "\ue000"])
+def test_a_copy_with_a_control_character_is_counted(scorer, character):
+    with pytest.warns(UserWarning, match="1 of 2 pairs hold text .*invisible characters"):
+        result = scorer.compute(references=["It's late."] * 2, candidates=[f"It{character}s late.", "It's late."])
+    assert result.unread == 1
+
+
+# Sentences of common words, one per language, and its neighbours in English.
+SENTENCES = {
+    "German": "Wir haben nicht gewusst, dass der Zug heute ausfällt.",
+    "French": "Nous avons attendu le train, mais il était déjà parti.",
+    "Spanish": "No sabemos cuando sale el tren, pero hay uno más tarde.",
+    "Italian": "Il treno per Roma non è più in orario questo mese.",
+    "Portuguese": "O comboio não chegou, mas também não foi cancelado.",
+    "Dutch": "De trein naar Utrecht heeft een uur vertraging.",
+    "Swedish": "Tåget är försenat, och det har inte kommit från Lund.",
+    "Danish": "Toget er ikke kommet, og jeg venter på det.",
+    "Polish": "Pociąg nie jest spóźniony, tylko odwołany przez burzę.",
+    "Czech": "Vlak je zpožděn, protože byl odkloněn, jako každý pátek.",
+    "Turkish": "Tren bir saat geç kaldı, ancak sonra geldi.",
+    "Finnish": "Juna on myöhässä, mutta se tulee myös tänään.",
+    "Romanian": "Trenul a întârziat și este în gară.",
+    "Estonian": "Rong hilineb, kuid oma kohta ma välja ei anna.",
+    "Latvian": "Vilciens kavējas, kā arī autobuss pēc pusdienām.",
+    "Hungarian": "A vonat már megint késik, és nem jön egy busz.",
+}
+ENGLISH = [
+    "The train is late again.",
+    "Angela Merkel und Emmanuel Macron met in Paris.",  # one word of another language
+    "He said 'je ne sais pas' and left the room.",
+    "Ludwig van Beethoven",
+    "Los Angeles, San Francisco, Santa Fe",
+    "São Paulo",
+    "Rio de Janeiro to Buenos Aires",
+    "iPhone 12 Pro Max, 256 GB, blue",
+    "Closed on Mondays",
+    "Crème brûlée à la carte",
+    "Volkswagen AG",
+    "Stan Lee, Jack Kirby, Steve Ditko",
+    "",
+]
+
+
+def test_no_frequent_word_is_english():
+    assert set(SENTENCES) == set(FREQUENT_WORDS)
+    for words in FREQUENT_WORDS.values():
+        assert not ENGLISH_WORDS & set(words.split())
+
+
+@pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+def test_another_language_is_noticed(scorer, sentence):
+    with pytest.warns(UserWarning, match="1 of 2 pairs hold text .*another language"):
+        result = scorer.compute(references=[sentence, ENGLISH[0]], candidates=[sentence, ENGLISH[0]])
+    assert result.unread == 1
+
+
+def test_english_is_not_taken_for_another_language(scorer):
+    unread = unread_words(scorer.tokenizer)
+    assert [text for text in ENGLISH if is_other_language(text, unread)] == []
+
+
+def test_a_tokenizer_of_a_language_reads_its_words():
+    def tokenize(texts, **_):
+        german = {f" {word}" for word in FREQUENT_WORDS["German"].split()}
+        return {"input_ids": [[1] if text in german else [1, 2] for text in texts]}
+
+    unread = unread_words(tokenize)
+    assert "nicht" not in unread and "avec" in unread
+    assert not is_other_language(SENTENCES["German"], unread) and is_other_language(SENTENCES["French"], unread)
+
+
+def test_english_and_german_news(scorer, shared_data):
+    unread = unread_words(scorer.tokenizer)
+
+    def share(name: str, lp: str) -> float:
+        with gzip.open(shared_data / name, "rt", encoding="utf-8") as lines:
+            rows = list(islice((row for row in map(json.loads, lines) if row["lp"] == lp), 2000))
+        sides = ("reference", "candidate")
+        return sum(any(is_other_language(row[side], unread) for side in sides) for row in rows) / len(rows)
+
+    assert share("wmt/wmt18_da_to_en.jsonl.gz", "de-en") <= 0.001
+    assert share("ratings/wmt18_da_from_en.jsonl.gz", "en-de") >= 0.8
 
 
 def test_the_embedded_checkpoint_reads_latin_letters_and_a_multilingual_vocabulary_more(scorer):
