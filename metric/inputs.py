@@ -51,7 +51,7 @@ def check_pairs(name: str, layout: Layout, *, references: Any, candidates: Any, 
     # Texts that the checkpoint does not read are filled up, and never used.
     reference_lists, source_texts = [[""]] * len(candidates), candidates
     if references is not None:
-        reference_lists = [_without_blanks(texts) for texts in check_references(references)]
+        reference_lists = [without_blanks(texts) for texts in check_references(references)]
         counts = {"references": len(reference_lists), **counts}
     if sources is not None:
         source_texts = check_texts("sources", sources)
@@ -72,8 +72,8 @@ def is_blank(text: str) -> bool:
     return not text or text.isspace()
 
 
-def _without_blanks(references: list[str]) -> list[str]:
-    """Return a candidate's references without blank ones; if all are blank, the first."""
+def without_blanks(references: list[str]) -> list[str]:
+    """Return the references of one candidate without blank ones; if all are blank, the first."""
     if len(references) == 1:
         return references
     return [reference for reference in references if not is_blank(reference)] or references[:1]

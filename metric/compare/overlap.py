@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bleurt_repro.metric.inputs import without_blanks
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -36,13 +38,15 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
     """Compute the overlap of a system's candidates with their references.
 
     Args:
-        references: one list of references per candidate, of any length from one.
+        references: one list of references per candidate, of any length from one. A blank reference is left out if the
+            candidate has another one, as in `BleurtScorer`.
         candidates: texts of the system, at least one.
     """
     from sacrebleu.metrics import BLEU, CHRF
 
     # force: otherwise sacreBLEU warns once per system about text that looks tokenised.
     sentence, corpus, letters = BLEU(effective_order=True, force=True), BLEU(force=True), CHRF()
+    references = [without_blanks(list(texts)) for texts in references]  # sacreBLEU leaves out empty ones alone
     pairs = zip(references, candidates, strict=True)
     sentences = [sentence.sentence_score(candidate, list(texts)).score for texts, candidate in pairs]
     streams = [list(stream) for stream in itertools.zip_longest(*references)]  # None for a candidate with fewer

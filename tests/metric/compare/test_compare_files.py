@@ -108,6 +108,16 @@ def test_references_of_several_files_are_put_together():
     assert combine_references([["a", ["b", "c"]], ["d", "e"]]) == [["a", "d"], ["b", "c", "e"]]
 
 
+def test_blank_lines_of_a_second_reference_file_are_no_references(run, files):
+    count = len((files / "refs.txt").read_text().splitlines())
+    (files / "blank.txt").write_text(" \n" * (count - 1) + "\n")
+    assert run(*ALL, "--output", "one.json")[0] == 0
+    code, _, err = run(*ALL, "--references", "blank.txt", "--output", "two.json")
+    assert (code, err) == (0, "")
+    one, two = (json.loads((files / name).read_text()) for name in ("one.json", "two.json"))
+    assert one["systems"] == two["systems"] and one["tests"] == two["tests"]
+
+
 def test_control_characters_do_not_reach_the_terminal(run, files):
     (files / "good.txt").write_text("a\x1b[31mb\n\n\n")
     _, out, _ = run(*ALL, "--show", "3")
