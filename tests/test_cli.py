@@ -214,7 +214,7 @@ APP = typer.main.get_command(app)
 GROUPS = {(): APP, **{(name,): command for name, command in APP.commands.items() if hasattr(command, "commands")}}
 COMMANDS = [
     "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
-    "data wmt", "data relative-ranks", "data webnlg", "data ratings", "data anchors", "data contrasts", "data roles",
+    "data wmt", "data relative-ranks", "data webnlg", "data mqm", "data ratings", "data anchors", "data contrasts", "data roles",
     "data opposites", "data paraphrases", "data near-copies", "data synthetic", "data denoise", "data pseudo-labels",
     "publish model", "publish dataset", "publish space",
 ]  # fmt: skip

@@ -202,7 +202,10 @@ def data_webnlg(
 @data_app.command(
     "mqm",
     cls=Command,
-    epilog=examples("bleurt-repro data mqm --config-name zh-en --output mqm-zh-en"),
+    epilog=examples(
+        "bleurt-repro data mqm --config-name zh-en --output mqm-zh-en",
+        "bleurt-repro data mqm --config-name en-de --data-dir repositories --output mqm-en-de",
+    ),
 )
 def data_mqm(
     config_name: Annotated[str, typer.Option(help="Language pair: zh-en or en-de.")],
