@@ -16,12 +16,14 @@ from typing import Any
 from bleurt_repro.metric.files.tables import markdown_table
 
 RESULTS = Path(__file__).resolve().parent / "results"
-EXPERTS, CROWD, PAIRS, SPEED, SIZE = (
-    "agreement with experts",
-    "agreement with crowd raters",
-    "minimal pairs right, %",
+HEADINGS = (
+    "metric",
+    "experts: tau",
+    "experts, same sentence: acc_eq",
+    "crowd: tau",
+    "minimal pairs, %",
     "pairs per second",
-    "size, MB",
+    "download, MB",
 )
 # Each row: its heading, its names in the results of agreement and of sanity, its speed (file and name there), its size in MB.
 MINI, BASE = "all-MiniLM-L6-v2, layer 4", "all-mpnet-base-v2, layer 9"
@@ -43,10 +45,10 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def taus(*names: str) -> dict[str, float]:
-    """Return the average Kendall tau of each metric in results of `experiment agreement`; of two files the first counts."""
+def averages(measure: str, *names: str) -> dict[str, float]:
+    """Return the average of a measure for each metric in results of `experiment agreement`; of two files the first counts."""
     rows = [row for name in reversed(names) for row in read(name)["rows"]]
-    return {row["name"]: row["average"]["kendall_tau"] for row in rows}
+    return {row["name"]: row["average"][measure] for row in rows}
 
 
 def minimal_pairs(*names: str) -> dict[str, float]:
@@ -57,17 +59,21 @@ def minimal_pairs(*names: str) -> dict[str, float]:
 
 def draw_table() -> str:
     """Return the table as Markdown."""
-    experts, crowd = taus("mqm21"), taus("wmt18", "wmt18-base")
-    shares = minimal_pairs("sanity", "sanity-base")
+    columns = (
+        averages("kendall_tau", "mqm21"),
+        averages("acc_eq", "mqm21"),
+        averages("kendall_tau", "wmt18", "wmt18-base"),
+        minimal_pairs("sanity", "sanity-base", "sanity-bertscore"),
+    )
     cells = []
     for heading, name, speed, size in ROWS:
         rate = None if speed is None else _pairs_per_second(*speed)
-        numbers = [_percent(experts.get(name)), _percent(crowd.get(name)), _percent(shares.get(name))]
+        numbers = [_percent(column.get(name)) for column in columns]
         cells.append([heading, *numbers, "" if rate is None else f"{rate:.0f}", size or ""])
     published = {row["name"]: row["average"]["kendall_tau"] for row in read("wmt18")["published"]}
     for name, heading in PUBLISHED.items():
-        cells.append([heading, "", _percent(published[name]), "", "", ""])
-    return markdown_table(["metric", EXPERTS, CROWD, PAIRS, SPEED, SIZE], cells) + "\n"
+        cells.append([heading, "", "", _percent(published[name]), "", "", ""])
+    return markdown_table(HEADINGS, cells) + "\n"
 
 
 def _pairs_per_second(file: str, name: str) -> float:
