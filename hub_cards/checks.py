@@ -1,5 +1,5 @@
-"""Checks before anything is published: weights open, the card has its metadata, and no file holds a pickle, a secret or a
-path of this machine. They need no connection to the Hub, which checks the remaining metadata itself.
+"""Checks before anything is published: weights open, the card has its metadata, and no file holds a pickle, a secret
+or a path of this machine. They need no connection to the Hub, which checks the remaining metadata itself.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def check_files(files: Sequence[File], left_out: Sequence[str] = ()) -> list[str
 
     Args:
         files: files to publish.
-        left_out: names of the files beside them. A pickle among them is an error as well, since its author would expect it to
-            be published.
+        left_out: names of the files beside them. A pickle among them is an error as well, since its author would
+            expect it to be published.
 
     Returns:
         One sentence per problem.
@@ -192,7 +192,8 @@ def _check_model(data: Any, names: Sequence[str]) -> Iterator[str]:
             yield f"the metadata have no {name}"
     for result in data.get("eval_results") or []:
         if not isinstance(result.metric_value, int | float):
-            yield f"the value of {result.metric_type} on {result.dataset_name} must be a number, found {result.metric_value!r}"
+            name = f"{result.metric_type} on {result.dataset_name}"
+            yield f"the value of {name} must be a number, found {result.metric_value!r}"
 
 
 def _check_dataset(data: Any, names: Sequence[str]) -> Iterator[str]:

@@ -113,7 +113,8 @@ def gather(repo_type: str, folder: Path) -> tuple[list[File], list[str]]:
         folder: folder to publish.
 
     Returns:
-        Files to publish, sorted by path; and the paths left out, of which those in a subfolder are named by the subfolder.
+        Files to publish, sorted by path; and the paths left out, of which those in a subfolder are named by the
+        subfolder.
 
     Raises:
         FileNotFoundError: if there is no such folder.

@@ -72,7 +72,8 @@ def draw_dataset_card(
     data: Any = DatasetCard(stub).data if stub is not None else None
     if data is None or not data.get("configs"):
         raise ValueError(
-            f"{folder} has no {CARD} that lists its files: write the data with `bleurt-repro data ...`, or a card by hand"
+            f"{folder} has no {CARD} that lists its files: write the data with `bleurt-repro data ...`, or write a "
+            "card by hand"
         )
     name = folder.resolve().name
     files = {source["split"]: source["path"] for source in data.configs[0]["data_files"]}
@@ -122,7 +123,7 @@ def draw_synthetic_card(folder: str | Path, *, repo_id: str | None = None) -> st
 
 
 def shorten_paths(value: Any) -> Any:
-    """Return a JSON value with each absolute path replaced by its last part, so that no folder of this machine is published."""
+    """Return a JSON value with each absolute path shortened to its last part, so that no local folder is published."""
     if isinstance(value, dict):
         return {key: shorten_paths(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Publish a checkpoint, a dataset or the Space on the Hub: checked, in one commit, and safe to repeat.
 
-A folder is published with a card that gives its address on the Hub, and without paths of this machine. `draw_card` draws the
-card alone.
+A folder is published with a card that gives its address on the Hub, and without paths of this machine. `draw_card`
+draws the card alone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 SPACE_SDK = "gradio"
-# Large files are uploaded by hf_xet, which retries for three to five minutes before it reports an error. Here it retries
-# once, and `with_retries` repeats the whole upload with a warning each time.
+# Large files are uploaded by hf_xet, which retries for three to five minutes before it reports an error. Here it
+# retries once, and `with_retries` repeats the whole upload with a warning each time.
 XET_RETRIES = {"HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1", "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s"}
 
 
@@ -75,8 +75,10 @@ def publish_folder(
         target: where to publish it.
         folder: a checkpoint, a dataset or a Space; by default the Space in the package.
         dry_run: whether to check the folder and report what would be published, without asking the Hub anything.
-        requirement: line of a Space's requirements.txt that installs the package; by default a wheel in the Space itself.
-        source: address that readers of a checkpoint's card install the package from; see `metric.install.package_source`.
+        requirement: line of a Space's requirements.txt that installs the package; by default a wheel in the Space
+            itself.
+        source: address that readers of a checkpoint's card install the package from; see
+            `metric.install.package_source`.
 
     Returns:
         A report for the terminal.
@@ -258,7 +260,8 @@ def _ask_hub(target: Target, action: Callable[[], Answer]) -> Answer:
         code = status(error)
         if code in PASSING or (code is None and is_lost_connection(error)):
             raise ConnectionError(
-                f"{target.description} was not published: {describe(error)}; the repository is unchanged, publish it again"
+                f"{target.description} was not published: {describe(error)}; the repository is unchanged, publish it "
+                "again"
             ) from error
         if code is None and not isinstance(error, ValueError | OSError | RuntimeError):
             raise

@@ -46,8 +46,8 @@ def space_folder() -> Path:
 def space_files(target: Target, folder: Path, requirement: str | None = None) -> list[File]:
     """Make the files of a Space that depend on where it is published.
 
-    If the package has no public address, the Space includes a wheel of it. The Hub installs the requirements before the
-    files of the Space are in place, so requirements.txt gives the address of the wheel on the Hub.
+    If the package has no public address, the Space includes a wheel of it. The Hub installs the requirements before
+    the files of the Space are in place, so requirements.txt gives the address of the wheel on the Hub.
 
     Args:
         target: repository of the Space.
@@ -59,8 +59,8 @@ def space_files(target: Target, folder: Path, requirement: str | None = None) ->
         requirements.txt, the card unless it was edited, and the wheel if no requirement was given.
 
     Raises:
-        ValueError: if a private Space would have to download a wheel from itself, which needs a token; or if its card is not
-            UTF-8.
+        ValueError: if a private Space would have to download a wheel from itself, which needs a token; or if its card
+            is not UTF-8.
     """
     if requirement is None and (source := package_source()):
         requirement = f"{DISTRIBUTION}[{EXTRA}] @ {source}"
@@ -125,7 +125,7 @@ def _agreement() -> list[dict[str, object]]:
     """Read the default checkpoint's agreement with human ratings from its card, by dataset, group and measure."""
     from huggingface_hub import ModelCard
 
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     data: Any = ModelCard((find_checkpoint(DEFAULT_CHECKPOINT) / CARD).read_text(encoding="utf-8")).data
     tables: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -143,7 +143,7 @@ def _agreement() -> list[dict[str, object]]:
 
 
 # --- the wheel -----------------------------------------------------------------------------------------------------
-# The running package is packed as it is. `build` cannot do this: it needs a source tree, and an installed package has none.
+# The running package is packed as it is. `build` cannot do this, since it needs a source tree.
 # Format: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 
 
@@ -184,10 +184,10 @@ def pack_wheel() -> bytes:
 def _package_files() -> Iterator[tuple[str, bytes]]:
     """Read the files of the package with their paths in a wheel, each once.
 
-    The subpackages are read from where Python imports them: in a clone these folders are beside src/, and the links to them
-    in src/bleurt_repro, if the clone has links, are skipped.
+    The subpackages are read from where Python imports them: in a clone these folders are beside src/, and the links to
+    them in src/bleurt_repro, if the clone has links, are skipped.
     """
-    from bleurt_repro.metric.loading.open import IN_CLONES
+    from bleurt_repro.metric.loading.find import IN_CLONES
 
     skipped = {"__pycache__", *IN_CLONES}
     for package in (PACKAGE, *(f"{PACKAGE}.{name}" for name in SUBPACKAGES)):

@@ -32,7 +32,7 @@ def finetune(ratings: RatingArguments, arguments: FinetuningArguments, **options
 
     Args:
         ratings: what is trained, on which ratings.
-        arguments: settings of the training, and folder of the result; `hub_model_id` names the repository to publish to.
+        arguments: settings of the training, and folder of the result; `hub_model_id` is the repository to publish to.
         options: `callbacks` and `compute_metrics`, as `bleurt_repro.training.finetune.finetune` takes them.
 
     Returns:
@@ -40,7 +40,8 @@ def finetune(ratings: RatingArguments, arguments: FinetuningArguments, **options
 
     Raises:
         FileNotFoundError: if there is no such model or file.
-        ValueError: if settings and data do not fit together, the folder holds another run, or the run cannot be published.
+        ValueError: if settings and data do not fit together, the folder holds another run, or the run cannot be
+            published.
         OSError: if the disk is full.
     """
     from bleurt_repro.training.finetune import finetune as train
@@ -53,7 +54,7 @@ def pretrain(pairs: PairArguments, arguments: PretrainingArguments, **options: A
 
     Args:
         pairs: what is trained, on which pairs.
-        arguments: settings of the training, and folder of the result; `hub_model_id` names the repository to publish to.
+        arguments: settings of the training, and folder of the result; `hub_model_id` is the repository to publish to.
         options: `callbacks` and `compute_metrics`, as `bleurt_repro.training.pretrain.pretrain` takes them.
 
     Returns and raises what `finetune` does.
@@ -101,8 +102,8 @@ def train_and_publish(
         options: further arguments of `train`.
 
     Raises:
-        ValueError: before training, if the run is to be published and the repository or the address of the package is not
-            known, or nobody is logged in.
+        ValueError: before training, if the run is to be published and the repository or the address of the package is
+            not known, or nobody is logged in.
     """
     target = _hub_target(arguments)
     if target:
@@ -136,7 +137,7 @@ def write_card(folder: Path, start: str, repo_id: str | None = None) -> None:
 
 def _earlier_results(start: str) -> list[Path]:
     """Return the results file of an earlier training in a list, which is empty if there is none."""
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     folder = find_checkpoint(start)
     return [folder / RESULTS] if recorded_stages(folder) else []
@@ -158,5 +159,6 @@ def _publish_run(target: Target, folder: Path) -> str:
         return publish_folder(target, folder)
     except (ValueError, OSError) as error:
         raise (ConnectionError if isinstance(error, ConnectionError) else ValueError)(
-            f"{error}; the checkpoint is complete in {folder}: `bleurt-repro publish model {folder} --repo-id {target.repo_id}`"
+            f"{error}; the checkpoint is complete in {folder}: "
+            f"`bleurt-repro publish model {folder} --repo-id {target.repo_id}`"
         ) from error

@@ -1,6 +1,6 @@
 """How to install the package and its extras, in one place for error messages, cards and the Space.
 
-The package is in no registry. pip installs it from a clone, or from the address of a public repository if there is one.
+The package is in no registry. pip installs it from a clone, or from a public repository if there is one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 DISTRIBUTION = "bleurt-repro"
 SOURCE_VARIABLE = "BLEURT_REPRO_SOURCE"
-# Address that pip installs the package from, such as git+https://github.com/ORG/NAME; None while there is no public one.
+# Address that pip installs the package from, such as git+https://github.com/ORG/NAME; None if there is no public one.
 SOURCE: str | None = None
 # Modules that an extra adds to a plain installation: the requirements in setup.cfg by the names that Python imports.
 SIGNALS = ("sacremoses", "rouge_score", "bert_score")

@@ -1,7 +1,7 @@
-"""Build the wheel and the sdist, install each and a clone without links, and use them as a new user would: `make smoke`.
+"""Install the wheel, a clone without links and the sdist, and use each as a new user would: `make smoke`.
 
-One environment is used for all: the dependencies are installed once, the package several times. The clone is made without
-symbolic links, as on Windows, and the commands run inside it.
+One environment is used for all: the dependencies are installed once, the package several times. The clone is made
+without symbolic links, as on Windows, and the commands run inside it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import venv
 import zipfile
 from pathlib import Path
 
-from bleurt_repro.metric.loading.open import IN_CLONES
+from bleurt_repro.metric.loading.find import IN_CLONES
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "metric" / "examples"
 TEXTS = ["--references", str(EXAMPLES / "references.txt"), "--candidates", str(EXAMPLES / "candidates.txt")]
 FOLDERS = ("metric", "datasets_builders", "training", "hub_cards")
-# Scores differ by less than 1e-6 between the oldest and the newest libraries; the tolerance allows for other processors.
+# Scores differ by less than 1e-6 between the oldest and the newest libraries; the rest allows for other processors.
 TOLERANCE = 1e-4
 READ = "texts = [open(path, encoding='utf-8').read().splitlines() for path in sys.argv[1:]]"
 EVALUATE = f"""
@@ -144,7 +144,7 @@ def wheel_contents(wheel: Path) -> dict[str, int]:
 
 
 def check_files(wheel: Path, sdist: Path) -> None:
-    """Check that wheel and sdist have each file of the package once, apart from the checkpoints that only clones have."""
+    """Check that wheel and sdist have each file of the package once, without the checkpoints of clones."""
     command = ["git", "ls-files", "src/bleurt_repro", *FOLDERS]
     tracked = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     tracked = [name for name in tracked if (ROOT / name).is_file() and not set(IN_CLONES) & set(Path(name).parts)]

@@ -1,7 +1,7 @@
 """The command line, `bleurt-repro`: each command is a short function that calls the package that does the work.
 
-The commands import what they need when they run, so that `bleurt-repro --help` answers at once. Exit codes: 0, or 2 after a
-usage or input error, which is one line on standard error (set BLEURT_REPRO_DEBUG=1 to see the traceback).
+The commands import what they need when they run, so that `bleurt-repro --help` answers at once. Exit codes: 0, or 2
+after a usage or input error, which is one line on standard error (set BLEURT_REPRO_DEBUG=1 to see the traceback).
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def score(
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="One file instead of these: JSONL, CSV, TSV or Parquet with the columns candidate, reference or references, "
-            "and source; '-' for stdin.",
+            help="One file instead of these: JSONL, CSV, TSV or Parquet with the columns candidate, reference or "
+            "references, and source; '-' for stdin.",
             rich_help_panel="Input",
         ),
     ] = None,
@@ -190,8 +190,8 @@ def compare(
         typer.Option(
             "--references",
             "-r",
-            help="One or more files of references: text with one segment per line, CSV, TSV, JSONL or Parquet. Each file "
-            "holds one reference per segment.",
+            help="One or more files of references: text with one segment per line, CSV, TSV, JSONL or Parquet. "
+            "Each file holds one reference per segment.",
         ),
     ],
     candidates: Annotated[
@@ -543,8 +543,9 @@ def _input_error(error: BaseException) -> str | None:
         return f"{message} Set HOME, or BLEURT_REPRO_CACHE."
     if isinstance(error, TypeError | ValueError | OSError | MemoryError):
         return message
-    # Libraries raise errors of any type for a damaged checkpoint or tokenizer. An error counts as theirs if it has a type of
-    # theirs, or was raised outside this package, or has one of the two types that compiled libraries raise in our frames.
+    # Libraries raise errors of any type for a damaged checkpoint or tokenizer. An error counts as theirs if it has a
+    # type of theirs, or was raised outside this package, or has one of the two types that compiled libraries raise in
+    # our frames.
     modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     reads_checkpoint = any(name.startswith(CHECKPOINT_READERS) for name in modules)
     has_library_type = type(error) in (Exception, RuntimeError) or type(error).__module__ != "builtins"
@@ -575,8 +576,8 @@ def _discard_output() -> None:
 def _exit_on_signals() -> Iterator[None]:
     """Make SIGTERM, which schedulers and `kill` send, clean up as Ctrl-C does; the exit codes are 143 and 130.
 
-    During the import of a library both signals end the process at once: nothing is half-written then, and compiled libraries
-    abort with a message of their own if an exception passes through them.
+    During the import of a library both signals end the process at once: nothing is half-written then, and compiled
+    libraries abort with a message of their own if an exception passes through them.
     """
     if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
         yield
@@ -609,12 +610,13 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def _fail_usage(error: Exception) -> None:
-    """Print a usage error and the command whose help lists the options; without any arguments, print the help itself."""
+    """Print a usage error and the command whose help lists the options; without arguments, print the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
         sys.exit(0)
     context = getattr(error, "ctx", None)
-    _fail(f"{error.format_message()} See {context.command_path if context else NAME} --help.")  # type: ignore[attr-defined]
+    message = error.format_message()  # type: ignore[attr-defined]
+    _fail(f"{message} See {context.command_path if context else NAME} --help.")
 
 
 def _fail(message: str) -> None:

@@ -280,9 +280,7 @@ def data_anchors(
 def data_contrasts(
     parallel: Annotated[
         list[str],
-        typer.Option(
-            help="One or more TSV files, one per language, with the columns source, split, English sentence, translation."
-        ),
+        typer.Option(help="One or more TSV files, one per language: source, split, English sentence and translation."),
     ],
     output: JsonlOutput,
     pairs: PairCount = 30_000,
@@ -396,7 +394,7 @@ def data_near_copies(
     turned: Annotated[
         float,
         typer.Option(
-            help="Score of copies with a changed meaning, in standard deviations of ratings; 0 is an average translation."
+            help="Score of copies with a changed meaning, in standard deviations; 0 is an average translation."
         ),
     ] = -0.4,
     overwrite: Overwrite = False,
@@ -583,7 +581,7 @@ def data_pseudo_labels(
     input: Annotated[
         str,
         typer.Option(
-            help="Parallel text with the columns source and reference; with a column candidate no translator is needed."
+            help="Parallel text with the columns source and reference; a column candidate replaces the translator."
         ),
     ],
     output: ResumableFolder,

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 # The panels of `--help` and the options in each. An option with another meaning in one command names its panel there.
 PANELS = {
-    "Input": "references candidates sources scores data_dir hub_dataset hub_revision language_pairs input column parallel "
-    "ratings reliability test validation training results leave_out config_name given",
-    "Output": "output json report system overwrite show format repo_id private revision create_pr dry_run requirement name max_shard_size",
-    "Model and hardware": "checkpoint aggregate calibrated device dtype backend "
-    "batch_tokens progress cache masked_lm translator pivots likelihood_pivots prefix bertscore_model entailment_model teacher",
+    "Input": "references candidates sources scores data_dir hub_dataset hub_revision language_pairs input column "
+    "parallel ratings reliability test validation training results leave_out config_name given",
+    "Output": "output json report system overwrite show format repo_id private revision create_pr dry_run "
+    "requirement name max_shard_size",
+    "Model and hardware": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache masked_lm "
+    "translator pivots likelihood_pivots prefix bertscore_model entailment_model teacher",
     "Distributed work": "num_shards shard_index engine address workers",
-    "Settings": "config pairs seed share method within year validation_ratio one_record_per_system "
-    "average_duplicates min_difference training_systems training_inputs reordered mirrored turned beam_size masks_per_pass "
+    "Settings": "config pairs seed share method within year validation_ratio one_record_per_system average_duplicates "
+    "min_difference training_systems training_inputs reordered mirrored turned beam_size masks_per_pass "
     "max_segments most_texts dropping_rate max_records lp weight mixed_layouts max_difference gelu",
     "Statistics": "resamples confidence",
     "Card contents": "recipe license data_terms domain base_model dataset source title",

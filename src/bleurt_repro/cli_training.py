@@ -1,4 +1,4 @@
-"""The commands that train and evaluate: `pretrain`, `finetune`, `average`, `ensemble`, `calibrate` and `experiment ...`."""
+"""The commands that train and evaluate: `pretrain`, `finetune`, `average`, `ensemble`, `calibrate`, `experiment`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def calibrate(
     ratings: Annotated[
         str | None,
         typer.Option(
-            help="File of ratings to fit percentiles on, none of them trained on; written to the checkpoint's config.json."
+            help="File of ratings to fit percentiles on, none of them trained on; config.json stores the fit."
         ),
     ] = None,
     reliability: Annotated[
