@@ -66,7 +66,7 @@ def narrow_checkpoint(folder: Path) -> str:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(find_checkpoint("bleurt-repro-mini"))

@@ -95,7 +95,7 @@ def random_checkpoint(options: argparse.Namespace, folder: Path) -> str:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
     from bleurt_repro.metric.layout import Layout, readable_tokens, separators_of
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
 
     layers, width = SIZES[options.size]

@@ -85,7 +85,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Open the model, and encode the ratings once, as fine-tuning does."""
     from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
     from bleurt_repro.metric.loading.checksums import file_records
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
     from bleurt_repro.metric.loading.save import prepare_scorer
     from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
     from bleurt_repro.training.collator import PairCollator, encode_texts

@@ -16,7 +16,7 @@ import typer
 from learning_pairs import write_pairs
 
 from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
-from bleurt_repro.metric.loading.open import find_checkpoint
+from bleurt_repro.metric.loading.find import find_checkpoint
 
 
 def main(

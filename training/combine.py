@@ -28,7 +28,8 @@ import numpy as np
 from bleurt_repro.metric.files.writing import atomic_folder, validate_output_folder, write_text
 from bleurt_repro.metric.loading.checksums import SCORING_FILES, WEIGHT_FILES, content_hash, file_records
 from bleurt_repro.metric.loading.ensemble import ENSEMBLE_FILE, Ensemble, Member, common_layout, is_ensemble
-from bleurt_repro.metric.loading.open import Checkpoint, find_checkpoint, load_checkpoint
+from bleurt_repro.metric.loading.find import find_checkpoint
+from bleurt_repro.metric.loading.open import Checkpoint, load_checkpoint
 from bleurt_repro.metric.statistics import Values, standardise
 from bleurt_repro.training.metrics.statistics import kendall_tau, pearson_r
 from bleurt_repro.training.results import RESULTS, Result

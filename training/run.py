@@ -78,7 +78,7 @@ def run_folder(
         FileNotFoundError: if there is no such model or file.
         ValueError: if the folder is the model's, another process trains in it, or it holds another run.
     """
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     start = _describe_settings(args, settings)
     model, records = find_checkpoint(settings.model), file_records(files)

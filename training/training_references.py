@@ -148,7 +148,7 @@ def find_overlap(checkpoint: str | Path, references: Iterable[str]) -> dict[str,
         checkpoint: folder, embedded name or Hub id.
         references: references of the ratings that are measured.
     """
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     seen = TrainingReferences.read(find_checkpoint(str(checkpoint)))
     return seen.overlap(references) if seen else None

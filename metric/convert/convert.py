@@ -26,9 +26,10 @@ from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.architecture import GELU_NAMES
 from bleurt_repro.metric.loading.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import write_checksums
+from bleurt_repro.metric.loading.find import find_checkpoint
 from bleurt_repro.metric.loading.hub import HUB_FILES
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
-from bleurt_repro.metric.loading.open import find_checkpoint, load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from bleurt_repro.metric.loading.quiet import quiet_transformers
 from bleurt_repro.metric.loading.save import record_for_other_tools
 

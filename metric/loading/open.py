@@ -1,4 +1,4 @@
-"""Open a checkpoint by one argument: an embedded or official name, a local folder, or a Hub id (org/name@revision).
+"""Open the checkpoint that `find` returns the folder of.
 
 A checkpoint is a folder that plain `transformers` opens: a one-label sequence classifier in safetensors and a
 tokenizer; or an ensemble of such folders. Nothing is unpickled and no code of a checkpoint is run.
@@ -7,10 +7,9 @@ tokenizer; or an ensemble of such folders. Nothing is unpickled and no code of a
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.bleurt_pytorch import MODEL_TYPE, SAFE_REVISION, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import SCORING_FILES, FileHashes, checked_content, content_hash
 from bleurt_repro.metric.loading.ensemble import Ensemble, Member, common_layout, is_ensemble, read_ensemble
-from bleurt_repro.metric.loading.hub import HUB_FILES, HUB_ID, download
+from bleurt_repro.metric.loading.find import NEEDS, display_name, find_checkpoint, official_checkpoint
 from bleurt_repro.metric.loading.light import LightScorer, open_light
 from bleurt_repro.metric.loading.limits import (
     StoredSize,
@@ -28,7 +27,7 @@ from bleurt_repro.metric.loading.limits import (
     size_limit,
     stored_size,
 )
-from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS, OfficialCheckpoint
+from bleurt_repro.metric.loading.official_names import OfficialCheckpoint
 from bleurt_repro.metric.loading.quiet import first_line, one_line_errors, quiet_transformers
 from bleurt_repro.metric.loading.torch_defaults import torch_defaults
 
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-EMBEDDED_FOLDER = Path(__file__).parents[1] / "checkpoint"
-# Checkpoints that are too large for a wheel: of the folders there, only a clone of the repository has these.
-IN_CLONES = ("bleurt-repro-base",)
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.txt",
@@ -52,10 +48,6 @@ TOKENIZER_FILES = (
 # By these a config leads `transformers` to other files of weights, or to code of the Hub ("org/kernels").
 OUTSIDE_SETTINGS = ("transformers_weights", "attn_implementation", "_attn_implementation", "experts_implementation")
 HARMLESS = ("eager", "sdpa", "flash_attention_2", "flex_attention")
-NEEDS = (
-    "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
-    "as save_pretrained() writes them"
-)
 # Texts that a tokenizer must be able to read: printable characters, characters that it may not know, and long words.
 TRIAL_TEXTS = (
     "".join(map(chr, range(32, 127))),
@@ -134,22 +126,6 @@ class Opened:
     ensemble: Ensemble | None = None
 
 
-def embedded_names() -> list[str]:
-    """List the checkpoints that are here: in an installed package, or in a clone."""
-    return sorted(folder.name for folder in EMBEDDED_FOLDER.glob("*") if (folder / "config.json").is_file())
-
-
-def known_names() -> list[str]:
-    """List all checkpoints that go by a name: those that are here, those of clones, and the official ones."""
-    return list(dict.fromkeys((*embedded_names(), *IN_CLONES, *OFFICIAL_CHECKPOINTS)))
-
-
-def known_name(name: str) -> str:
-    """Return the known name that differs from `name` in upper and lower case only, else `name`."""
-    by_lower_case = {known.lower(): known for known in known_names()}
-    return name if Path(name).expanduser().exists() else by_lower_case.get(name.lower(), name)
-
-
 def open_checkpoint(name: str, dtype: torch.dtype | None = None, light: bool = False) -> Opened:
     """Open a checkpoint or the members of an ensemble; each file is read once to be hashed.
 
@@ -172,7 +148,7 @@ def open_checkpoint(name: str, dtype: torch.dtype | None = None, light: bool = F
     addresses = (member.address for member in ensemble.members)
     layouts = dict(zip(addresses, (model.layout for model in models), strict=True))
     layout = common_layout(layouts, ensemble.mixed_layouts)
-    return Opened(_display_name(name, folder), folder, layout, content_hash(folder, hashes), models, ensemble)
+    return Opened(display_name(name, folder), folder, layout, content_hash(folder, hashes), models, ensemble)
 
 
 def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
@@ -190,62 +166,6 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
     if is_ensemble(folder):
         raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
     return _open_single(name, folder, dtype, hashes)
-
-
-def find_checkpoint(name: str, files: Sequence[str] = HUB_FILES, hashes: FileHashes | None = None) -> Path:
-    """Return a checkpoint's folder; one that is named by a Hub id or an official name is fetched from the Hub.
-
-    Args:
-        name: embedded name, local folder, official name, or "org/name" with an optional "@revision".
-        files: patterns of what to fetch from the Hub.
-        hashes: takes up the hashes of the fetched files, which are checked by them.
-
-    Raises:
-        TypeError: if the name is no string or path.
-        ValueError: if there is no such checkpoint, or the Hub has none by that name or cannot be reached.
-    """
-    if not isinstance(name, str | Path):
-        raise TypeError(f"checkpoint must be a name or a path, found {type(name).__name__}")
-    name = known_name(name) if isinstance(name, str) else name
-    folder = Path(name).expanduser()
-    if name in embedded_names():
-        if folder.is_dir() and not folder.samefile(EMBEDDED_FOLDER / name):
-            _warn_of_namesake(name, folder.resolve())
-        return EMBEDDED_FOLDER / name
-    if folder.is_dir():
-        return folder
-    if folder.is_file():
-        raise ValueError(f"checkpoint {name} is a file: {NEEDS}")
-    if name in IN_CLONES:
-        raise ValueError(
-            f"checkpoint {name} is too large for the installed package: give the path of "
-            f"metric/checkpoint/{name} in a clone of the repository, or the Hub id (org/name) of a published copy"
-        )
-    if name in OFFICIAL_CHECKPOINTS:
-        return _fetch_official(str(name), files, hashes)
-    # A relative path of one level and a Hub id look alike: the folder, if it exists, was taken above.
-    if isinstance(name, str) and HUB_ID.fullmatch(name) and not name.startswith("."):
-        return download(name, files, hashes=hashes)
-    raise ValueError(
-        f"unknown checkpoint {str(name)!r}: known names are {', '.join(known_names())}; "
-        "a local folder or a Hub id such as org/name or org/name@revision is valid too"
-    )
-
-
-@cache  # a checkpoint's folder may be looked for more than once
-def _warn_of_namesake(name: str, folder: Path) -> None:
-    warnings.warn(f"checkpoint {name} is the embedded one, not {folder}: for that give ./{name}", stacklevel=3)
-
-
-def _fetch_official(name: str, files: Sequence[str], hashes: FileHashes | None) -> Path:
-    """Fetch an official checkpoint's public copy, or tell the user how to obtain the official archive."""
-    official = OFFICIAL_CHECKPOINTS[name]
-    if official.hub is None:
-        raise ValueError(f"checkpoint {name} has no safe copy on the Hub: {official.how_to_get}")
-    try:
-        return download(official.hub, files, hashes=hashes)
-    except ValueError as error:
-        raise ValueError(f"checkpoint {name}: {error}; otherwise {official.how_to_get}") from error
 
 
 def _member_folder(folder: Path, member: Member, hashes: FileHashes) -> Path:
@@ -284,7 +204,7 @@ def _open_single(
     dtype = dtype or torch.float32
     settings = _read_config(name, folder)
     stored = _check_files(name, folder, settings)
-    official, loaded = _official_of(name), None
+    official, loaded = official_checkpoint(name), None
     with torch_defaults():
         opened = open_light(folder, settings, stored, dtype) if light and official is None else None
         if opened is not None:
@@ -298,17 +218,7 @@ def _open_single(
         layout = Layout.from_config(config)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}") from error
-    return Checkpoint(_display_name(name, folder), folder, layout, content, config, dtype, opened, loaded)
-
-
-def _display_name(name: str, folder: Path) -> str:
-    """Return what to call a checkpoint; of a local folder only its name, for its hash says all that matters."""
-    return folder.resolve().name if Path(name).expanduser().is_dir() else known_name(str(name))
-
-
-def _official_of(name: str) -> OfficialCheckpoint | None:
-    """Return what is recorded of a checkpoint by an official name, which a folder of that name is not."""
-    return None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(known_name(str(name)))
+    return Checkpoint(display_name(name, folder), folder, layout, content, config, dtype, opened, loaded)
 
 
 def _read_config(name: str, folder: Path) -> dict[str, Any]:

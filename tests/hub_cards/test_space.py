@@ -31,7 +31,7 @@ from bleurt_repro.hub_cards.space import (
     space_folder,
     wheel_name,
 )
-from bleurt_repro.metric.loading import open as open_module
+from bleurt_repro.metric.loading import find as find_module
 from bleurt_repro.training.results import Result
 from tests.conftest import ROOT
 
@@ -89,7 +89,7 @@ def test_the_wheel_leaves_out_what_only_clones_have(wheel, monkeypatch):
             return {name.split("/")[3] for name in archive.namelist() if "/checkpoint/" in name}
 
     assert checkpoints(wheel) == {"bleurt-repro-mini"}
-    monkeypatch.setattr(open_module, "IN_CLONES", ("bleurt-repro-mini", "bleurt-repro-base"))
+    monkeypatch.setattr(find_module, "IN_CLONES", ("bleurt-repro-mini", "bleurt-repro-base"))
     assert checkpoints(pack_wheel()) == set()
 
 
@@ -121,7 +121,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         names = set(archive.namelist())
     tracked = [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
-    tracked = [name for name in tracked if not set(open_module.IN_CLONES) & set(Path(name).parts)]
+    tracked = [name for name in tracked if not set(find_module.IN_CLONES) & set(Path(name).parts)]
     assert [name for name in tracked if f"bleurt_repro/{name}" not in names] == []
 
 

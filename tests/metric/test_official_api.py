@@ -10,7 +10,7 @@ import torch
 
 import bleurt_repro
 from bleurt_repro import BleurtScorer
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, find_checkpoint
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, find_checkpoint
 from bleurt_repro.metric.options import choose_device
 from tests.conftest import ROOT
 

@@ -7,6 +7,7 @@ checkpoints are kept as cells.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from bleurt_repro.metric.statistics import Values
 from bleurt_repro.training.metrics.baselines import Scored, find_baseline, table_name
 from bleurt_repro.training.metrics.cells import Cells, digest
 from bleurt_repro.training.metrics.options import MetricOptions
+from bleurt_repro.training.training_references import find_overlap
 
 # metric, language pair, test set, system, segment, score: https://aclanthology.org/W18-6450
 SUBMISSION_FIELDS = 6
@@ -147,7 +149,15 @@ def score_checkpoint(
     arguments = {**(options or {}), "cache": cache}
     content = cells.get(f"scores-{name}", inputs, lambda: score_texts(name, texts, arguments))
     short_name = Path(name).resolve().name if Path(name).is_dir() else name
-    return Row(short_name, "checkpoint", [np.array(content["scores"])], content["signature"])
+    overlap = find_overlap(name, texts.references)
+    if overlap and overlap["seen"]:
+        warnings.warn(
+            f"{short_name} was fine-tuned on {overlap['seen']} of the {overlap['references']} different references that are "
+            "measured here: its agreement is too high; measure it on other ratings",
+            stacklevel=2,
+        )
+    notes = {"training_references": overlap}
+    return Row(short_name, "checkpoint", [np.array(content["scores"])], content["signature"], notes)
 
 
 def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +195,7 @@ def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str
 def _weights_hash(name: str) -> str:
     """Return the content hash of a checkpoint or encoder, so that other weights of the same name make another cell."""
     from bleurt_repro.metric.loading.checksums import content_hash
-    from bleurt_repro.metric.loading.open import find_checkpoint
+    from bleurt_repro.metric.loading.find import find_checkpoint
 
     return content_hash(Path(find_checkpoint(name)))
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bleurt_repro.metric.demo.page import card_html, card_text
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 
 HOSTILE = """\
 # Card

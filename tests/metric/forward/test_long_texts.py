@@ -12,8 +12,8 @@ from transformers import AutoTokenizer
 from bleurt_repro.metric.forward import encoding
 from bleurt_repro.metric.forward.encoding import SPACE_IN_TEXT, PairEncoder, longest_word, word_starts
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.metric.loading.official_tokenizer import sentencepiece_tokenizer, wordpiece_tokenizer
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
 from tests.official_checkpoints import make_sentencepiece, make_vocabulary
 from tests.tiny_robertas import roberta_tokenizer, xlm_roberta_tokenizer
 

@@ -21,7 +21,7 @@ from bleurt_repro.metric.forward.unread import (
     reads_latin_only,
     unread_words,
 )
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from tests.conftest import SPACE
 
 THAI = "\u0e09\u0e31\u0e19\u0e2b\u0e34\u0e27"

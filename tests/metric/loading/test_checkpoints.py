@@ -11,8 +11,9 @@ from safetensors.torch import load_file, save_file
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.loading import open as open_module
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, embedded_names, find_checkpoint, load_checkpoint
+from bleurt_repro.metric.loading import find as find_module
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER, embedded_names, find_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.conftest import make_tiny_scorer
 
 
@@ -58,7 +59,7 @@ def test_a_folder_named_as_the_embedded_checkpoint_is_opened_as_a_path(folder, t
 
 
 def test_a_clone_has_a_checkpoint_more(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(open_module, "EMBEDDED_FOLDER", tmp_path / "checkpoint")
+    monkeypatch.setattr(find_module, "EMBEDDED_FOLDER", tmp_path / "checkpoint")
     own = shutil.copytree(folder, tmp_path / "checkpoint" / "bleurt-repro-base")
     assert find_checkpoint("bleurt-repro-base") == find_checkpoint("BLEURT-Repro-Base") == own
     assert BleurtScorer("Bleurt-Repro-Base", device="cpu").signature.startswith("checkpoint:bleurt-repro-base|hash:")
@@ -66,7 +67,7 @@ def test_a_clone_has_a_checkpoint_more(folder, tmp_path, monkeypatch):
 
 def test_an_installation_without_it_tells_how_to_get_it(folder, tmp_path, monkeypatch):
     (tmp_path / "checkpoint").mkdir()
-    monkeypatch.setattr(open_module, "EMBEDDED_FOLDER", tmp_path / "checkpoint")
+    monkeypatch.setattr(find_module, "EMBEDDED_FOLDER", tmp_path / "checkpoint")
     monkeypatch.chdir(tmp_path)
     for name in ("bleurt-repro-base", "BLEURT-repro-base"):
         with pytest.raises(ValueError, match="too large for the installed package") as refused:

@@ -9,7 +9,7 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.checksums import check_sums, write_checksums
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 
 PAIR = {"references": ["the cat sat on the mat"], "candidates": ["a dog sat"]}
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.training.experiments.minimal_pairs import TABLES, read_minimal_pairs
 from tests.real_data import wmt_ratings
 

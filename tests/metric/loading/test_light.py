@@ -18,9 +18,10 @@ from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.forward.packed import PackedForward
 from bleurt_repro.metric.layout import Layout
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.metric.loading.light import open_light
 from bleurt_repro.metric.loading.limits import StoredSize
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.conftest import make_tiny_scorer
 
 MINI = EMBEDDED_FOLDER / "bleurt-repro-mini"

@@ -9,9 +9,10 @@ import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.convert.convert import convert
+from bleurt_repro.metric.loading.find import find_checkpoint
 from bleurt_repro.metric.loading.hub import HUB_ID
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
-from bleurt_repro.metric.loading.open import find_checkpoint, load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.bleurt_pytorch_ports import edit_config, make_port, put_into_cache
 
 NAMES = [f"bleurt-{size}-{length}" for size in ("tiny", "base", "large") for length in (128, 512)]

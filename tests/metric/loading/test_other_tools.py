@@ -11,7 +11,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.checksums import FOR_OTHER_TOOLS, UNNAMED_LABELS, content_hash
-from bleurt_repro.metric.loading.open import EMBEDDED_FOLDER, load_checkpoint
+from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
+from bleurt_repro.metric.loading.open import load_checkpoint
 from bleurt_repro.metric.loading.save import prepare_scorer, record_for_other_tools, save_scorer
 
 MINI = EMBEDDED_FOLDER / "bleurt-repro-mini"
