@@ -158,8 +158,9 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
     timed = ways(options, checkpoint)
     seconds: dict[str, list[float]] = {way.name: [] for way in timed}
     rates, scores = [], {}
-    for way in timed:
+    for way in timed:  # warm up
         way.score(pairs[: min(64, few)])
+    # The ways take turns, so that changes in the machine's load meet all of them.
     for number in range(options.rounds):
         for way in timed:
             rates.append(matrix_rate(config.hidden_size, config.intermediate_size, options.device))
@@ -167,6 +168,7 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
             scores[way.name] = way.score(pairs[:few] if way.slow else pairs)
             seconds[way.name].append(time.perf_counter() - start)
             print(f"round {number + 1}: {way.name} {seconds[way.name][-1]:.2f} s", file=sys.stderr, flush=True)
+    # Rates and shares of each way, from the median of its rounds.
     rate, plain = statistics.median(rates), scores.get(PLAIN)
     rows = []
     for way in timed:
@@ -206,7 +208,7 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
 
 
 def memory(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """In a process of its own: what one way needs above what it takes to load it."""
+    """Measure the memory that one way needs in addition to loading it; run in a new process."""
     from machine import peak_memory
 
     options.only = [options.memory_of]

@@ -258,6 +258,7 @@ def compare(
         raise ValueError(f"resamples must be from 1 to {MOST_RESAMPLES:,}, found {resamples:,}")
     reference_lists, candidates = _check_texts(references, systems, sources)
     options = {} if aggregate == "max" else {"aggregate": aggregate}
+    # Score each system in a call of its own, which counts its truncated pairs.
     results = [
         scorer.compute(references=reference_lists, candidates=texts, sources=sources, **options)
         for texts in candidates.values()
@@ -265,6 +266,7 @@ def compare(
     scores = np.array([result.scores for result in results], dtype=np.float64)  # (systems, segments)
     _share_scores(scores, list(candidates.values()))
     overlaps = [overlap(reference_lists, texts) for texts in candidates.values()]
+    # Resample the test set once, so that systems and tests share the resamples.
     means = resampled_means(scores, resamples, seed)  # (resamples, systems)
     has_interval = len(reference_lists) > 1
     intervals = [interval(column, confidence) if has_interval else (None, None) for column in means.T]

@@ -43,6 +43,7 @@ def compare_files(
         ValueError: if the input is incomplete or malformed, naming file and line, or if an output is an input or another
             program's file.
     """
+    # Check the options and outputs before anything is read.
     if [*references, *candidates, sources].count("-") > 1:
         raise ValueError("only one file can be standard input ('-')")
     for path in outputs:
@@ -50,6 +51,7 @@ def compare_files(
             raise ValueError(f"the output must be a .json, .csv, .md or .tex file, found {path}")
     inputs = (*references, *candidates, sources)
     paths = [validate_output(path, inputs, OUR_COMPARISON, overwrite) for path in outputs]
+    # Read all texts, and check them before the checkpoint is loaded.
     names = system_names(candidates)
     systems = {name: read_segments(path, "candidates") for name, path in zip(names, candidates, strict=True)}
     reference_columns = {path: read_segments(path, "references") for path in references}
@@ -57,7 +59,8 @@ def compare_files(
     columns = [*reference_columns.items(), *zip(candidates, systems.values(), strict=True)]
     columns += [] if sources is None or source_texts is None else [(sources, source_texts)]
     check_same_length({f"segments in {path}": len(texts) for path, texts in columns})
-    from bleurt_repro.metric.scorer import BleurtScorer  # loads torch: only once the input is known to be good
+
+    from bleurt_repro.metric.scorer import BleurtScorer  # loads torch
 
     scorer = BleurtScorer.from_options(options)
     scorer.check_options(options)
@@ -71,6 +74,7 @@ def compare_files(
         seed=seed,
         aggregate=options.aggregate,
     )
+    # Make all contents before the first file is written.
     contents = [FORMS[Path(path).suffix.lower()](comparison) for path in outputs]
     for output, content in zip(paths, contents, strict=True):
         write_text(output, content)
@@ -87,7 +91,7 @@ def system_names(paths: Sequence[str]) -> list[str]:
     names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"each system needs a file of its own, found {twice} twice")
+        raise ValueError(f"expected a different file for each system, found {twice} twice")
     return names
 
 

@@ -142,10 +142,12 @@ def atomic_folder(folder: Path, last: str, replaced: Sequence[str] = ()) -> Iter
     """
     with error_context(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(folder / folder.resolve().name) as unfinished:
+        name = folder.resolve().name
+        with temporary_folder(folder / name) as temporary:
+            unfinished = temporary / name  # a card that is drawn into it says the final name
+            unfinished.mkdir()
             yield unfinished
-            for file in unfinished.rglob("*"):
-                _sync(file)
+            _sync(unfinished)
             (folder / last).unlink(missing_ok=True)
             for file in {file for pattern in replaced for file in folder.glob(pattern)}:
                 file.unlink()
@@ -153,7 +155,6 @@ def atomic_folder(folder: Path, last: str, replaced: Sequence[str] = ()) -> Iter
                 if file.is_dir():
                     shutil.rmtree(folder / file.name, ignore_errors=True)
                 os.replace(file, folder / file.name)
-            _sync(folder)
 
 
 @contextlib.contextmanager
@@ -213,21 +214,16 @@ def durable_replace(source: Path, target: Path) -> None:
     Raises:
         OSError: if it fails; what was at `target` before is still there.
     """
-    for file in [source, *source.rglob("*")]:
-        _sync(file)
+    _sync(source)
     os.replace(source, target)
-    _sync(target.parent)
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's list of names, has reached the disk."""
-    # not all systems can open folders; those that cannot write their names at once
-    with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
-        descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    """Wait until the content of a file, or of all files in a folder, has reached the disk."""
+    for file in (path, *path.rglob("*")):
+        if file.is_file():
+            with file.open("rb" if os.name == "posix" else "r+b") as stream:
+                os.fsync(stream.fileno())
 
 
 def is_stream(path: Path) -> bool:
