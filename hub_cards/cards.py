@@ -94,7 +94,7 @@ def draw_model_card(
     """
     from huggingface_hub import ModelCard, ModelCardData
 
-    from bleurt_repro.metric.loading.open import IN_CLONES, embedded_names
+    from bleurt_repro.metric.loading.find import IN_CLONES, embedded_names
     from bleurt_repro.metric.scorer import BleurtScorer
 
     folder = Path(folder)
@@ -204,7 +204,7 @@ def _is_plain_pair(scorer: BleurtScorer) -> bool:
 
 
 def _score_with_transformers(folder: Path) -> dict[str, Any]:
-    """Load a checkpoint with `transformers` alone; return the data type it loads in and the example's score in float32."""
+    """Return the data type that `transformers` alone loads a checkpoint in, and the example's score in float32."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     from bleurt_repro.metric.loading.quiet import quiet_transformers
@@ -325,8 +325,18 @@ def _agreement(results: Result) -> dict[str, Any]:
         "title": results["title"],
         "records": results["data"]["records"],
         "table": markdown_table(headers, rows),
+        "overlaps": [_overlap(row) for row in results["rows"] if (row.get("training_references") or {}).get("seen")],
         "command": results["command"],
     }
+
+
+def _overlap(row: Mapping[str, Any]) -> str:
+    """Return the sentence on a checkpoint that was fine-tuned on references of the ratings it was measured on."""
+    overlap = row["training_references"]
+    return (
+        f"**{row['name']} was fine-tuned on {overlap['seen']} of the {overlap['references']} different references of these "
+        "ratings: its agreement is too high.**"
+    )
 
 
 def _reliability(results: Result) -> dict[str, Any]:

@@ -4,12 +4,12 @@ r"""Find noisy ratings by how far several metrics disagree on an item's rank, an
     bleurt-repro data denoise --ratings train.jsonl --checkpoint A --scores COMET=comet.txt --scores BLEURT=bleurt.txt \
         --year 2018 --year 2019 --output denoised.jsonl
 
-RoBLEURT, section 2.3: the variance of an item's rank within the whole data set over several metrics marks it noisy; its
-rating is replaced by those metrics' own, and every year is brought back to mean 0 and standard deviation 1. The paper's
-metrics are eight RoBLEURT checkpoints, COMET and BLEURT, and 237 thousand of its 247 thousand ratings count as noisy, nearly
-all of 2018 and 2019 (section 4.3): that is the default where scores of COMET and of BLEURT are among the metrics. With other
-metrics, which are worth less than most ratings, a fifth is. How metrics' scores become one rating the paper does not state:
-here it is the mean of their standardised scores.
+RoBLEURT, section 2.3: a rating is noisy if the rank of its item within the whole data set varies much over several metrics.
+A noisy rating is replaced by the judgement of these metrics, and every year is brought back to mean 0 and standard deviation
+1. The paper's metrics are eight RoBLEURT checkpoints, COMET and BLEURT, and 237 thousand of its 247 thousand ratings count
+as noisy, nearly all of 2018 and 2019 (section 4.3). That share is the default if scores of COMET and of BLEURT are among the
+metrics. With other metrics, which are less reliable than most ratings, a fifth counts as noisy. The paper does not say how
+scores of metrics become a rating: here it is the mean of their standardised scores.
 """
 
 from __future__ import annotations
@@ -35,21 +35,20 @@ METHODS = ("rescore", "remove", "mark")
 WHOLE, YEAR = "dataset", "year"
 PAPER_SHARE = 237 / 247  # RoBLEURT, section 4.3
 SHARE = 0.2  # where the paper's metrics are not available
-# The metrics from outside that the paper uses, by the name of their scores.
-PAPER_METRICS = ("comet", "bleurt")
-# How the last line of the ratings that an earlier run wrote looks, and how their record begins.
+PAPER_METRICS = ("comet", "bleurt")  # metrics of the paper that are not trained here, by the names of their scores
+# Patterns of the ratings and of the record that an earlier run wrote.
 OUR_ROWS = re.compile(rb'\{.*"rank_variance": [^,]+, "noisy": (true|false)')
 OUR_RECORD = re.compile(rb'\{\s*"kind": "denoise"')
 
 
 @dataclass(frozen=True)
 class Denoised:
-    """Ratings, and which of them are noisy.
+    """Denoised ratings.
 
     Attributes:
-        rows: with original_score, rank_variance and noisy beside score.
-        counts: "ratings", "noisy" and "kept".
-        by_year: the same for each year.
+        rows: ratings with original_score, rank_variance and noisy beside score.
+        counts: number of "ratings", of "noisy" and of "kept" ones.
+        by_year: the same counts for each year.
     """
 
     rows: list[Rating]
@@ -58,20 +57,21 @@ class Denoised:
 
 
 def rank_variance(scores: Values) -> Values:
-    """Compute the variance of an item's rank over metrics.
+    """Compute the variance of each item's rank over metrics.
 
     Args:
-        scores: (metrics, items); NaN where a metric has none.
+        scores: scores, shape (metrics, items); NaN where a metric has none.
 
     Returns:
-        (items,); ranks are counted from 0 to 1 among the items that a metric has scored. 0 where only one has.
+        variances, shape (items,). Ranks go from 0 to 1 among the items that a metric has scored; the variance is 0 for an
+        item that fewer than two metrics have scored.
     """
     from scipy.stats import rankdata
 
     ranks = np.full_like(scores, np.nan)
-    for row, own in enumerate(scores):
-        known = np.isfinite(own)
-        ranks[row, known] = (rankdata(own[known]) - 1) / max(known.sum() - 1, 1)
+    for i, values in enumerate(scores):
+        is_scored = np.isfinite(values)
+        ranks[i, is_scored] = (rankdata(values[is_scored]) - 1) / max(is_scored.sum() - 1, 1)
     counts = np.isfinite(ranks).sum(axis=0)
     return np.where(counts > 1, np.nanvar(ranks, axis=0), 0.0)
 
@@ -85,38 +85,38 @@ def denoise(
     years: Sequence[int] = (),
     within: str = WHOLE,
 ) -> Denoised:
-    """Mark the noisiest ratings, remove or re-score them, and standardise each year anew.
+    """Mark the noisiest ratings, remove or re-score them, and standardise each year again.
 
     Args:
-        ratings: with score and year; those without a year are a group of their own.
-        scores: of each metric, (metrics, ratings); NaN where a metric has none.
-        share: of the ratings that is noisy: of all of them, or, if `within` is "year", of each year's.
-        method: "rescore" (the mean of the metrics' standardised scores), "remove", or "mark" alone.
-        years: where to look for noise; everywhere by default.
-        within: "dataset" ranks an item among all ratings, "year" among those of its year.
+        ratings: ratings with score and year; those without a year form a group.
+        scores: scores of the metrics, shape (metrics, ratings); NaN where a metric has none.
+        share: share of the ratings that is noisy: of all ratings, or of those of each year if `within` is "year".
+        method: "rescore" (replace noisy ratings by the mean of the metrics' standardised scores), "remove", or "mark" only.
+        years: years in which to look for noise; all by default.
+        within: "dataset" to rank an item among all ratings, "year" to rank it among those of its year.
 
     Raises:
-        ValueError: if a setting is out of range, scores do not fit, or a metric's of a year are all equal.
+        ValueError: if a setting is out of range, the scores do not fit, or a metric's scores of a year are all equal.
     """
-    table = _checked(ratings, scores, share, method, within)
-    groups: dict[Any, list[int]] = defaultdict(list)
-    for place, rating in enumerate(ratings):
-        groups[rating.get("year")].append(place)
-    variances, noisy = _find_noise(table, groups, share, years, within)
+    table = _check(ratings, scores, share, method, within)
+    indices_by_year: dict[Any, list[int]] = defaultdict(list)
+    for i, rating in enumerate(ratings):
+        indices_by_year[rating.get("year")].append(i)
+    variances, noisy = _find_noise(table, indices_by_year, share, years, within)
     rows: list[Rating | None] = [None] * len(ratings)
     by_year: dict[str, dict[str, int]] = {}
-    for year, places in sorted(groups.items(), key=lambda group: str(group[0])):
-        own = [ratings[place] for place in places]
-        done = _treat_year(own, table[:, places], variances[places], noisy[places], method)
-        for place, row in zip(places, done, strict=True):
-            rows[place] = row
-        kept = len(done) - done.count(None)
-        by_year[str(year)] = {"ratings": len(done), "noisy": int(noisy[places].sum()), "kept": kept}
+    for year, indices in sorted(indices_by_year.items(), key=lambda group: str(group[0])):
+        year_ratings = [ratings[i] for i in indices]
+        year_rows = _denoise_year(year_ratings, table[:, indices], variances[indices], noisy[indices], method)
+        for i, row in zip(indices, year_rows, strict=True):
+            rows[i] = row
+        counts = {"ratings": len(year_rows), "noisy": int(noisy[indices].sum())}
+        by_year[str(year)] = {**counts, "kept": len(year_rows) - year_rows.count(None)}
     counts = {name: sum(year[name] for year in by_year.values()) for name in ("ratings", "noisy", "kept")}
     return Denoised([row for row in rows if row is not None], counts, by_year)
 
 
-def _checked(ratings: Sequence[Rating], scores: Any, share: float, method: str, within: str) -> Values:
+def _check(ratings: Sequence[Rating], scores: Any, share: float, method: str, within: str) -> Values:
     table = np.asarray(scores, dtype=float)
     if not 0 < share < 1:
         raise ValueError(f"the noisy share must be above 0 and below 1, found {share}")
@@ -132,35 +132,37 @@ def _checked(ratings: Sequence[Rating], scores: Any, share: float, method: str, 
 
 
 def _find_noise(
-    table: Values, groups: Mapping[Any, list[int]], share: float, years: Sequence[int], within: str
+    table: Values, indices_by_year: Mapping[Any, list[int]], share: float, years: Sequence[int], within: str
 ) -> tuple[Values, NDArray[np.bool_]]:
-    """Compute the variance of each rating's rank, and whether it is among the largest."""
-    items = table.shape[1]
-    variances, noisy = np.zeros(items), np.zeros(items, dtype=bool)
-    suspect = {year: places for year, places in groups.items() if not years or year in years}
+    """Return the variance of each rating's rank, and whether it is among the largest."""
+    count = table.shape[1]
+    variances, noisy = np.zeros(count), np.zeros(count, dtype=bool)
+    suspects = [indices for year, indices in indices_by_year.items() if not years or year in years]
+    # Groups of ratings, and how many of each are noisy.
     if within == WHOLE:
         variances = rank_variance(table)
-        parts = [(np.sort(np.concatenate([[], *suspect.values()])).astype(int), round(share * items))]
+        groups = [(np.sort(np.concatenate([[], *suspects])).astype(int), round(share * count))]
     else:
-        for places in groups.values():
-            variances[places] = rank_variance(table[:, places])
-        parts = [(np.array(own), round(share * len(own))) for own in suspect.values()]
-    for candidates, count in parts:
-        noisy[candidates[np.argsort(-variances[candidates], kind="stable")][:count]] = True
+        for indices in indices_by_year.values():
+            variances[indices] = rank_variance(table[:, indices])
+        groups = [(np.array(indices), round(share * len(indices))) for indices in suspects]
+    for group, number in groups:
+        noisy[group[np.argsort(-variances[group], kind="stable")][:number]] = True
     return variances, noisy
 
 
-def _treat_year(
+def _denoise_year(
     ratings: Sequence[Rating], scores: Values, variances: Values, noisy: NDArray[np.bool_], method: str
 ) -> list[Rating | None]:
-    """Return the year's rows, None for those removed."""
-    kept = ~noisy if method == "remove" else np.ones(len(ratings), dtype=bool)
+    """Return the rows of a year, None for a removed rating."""
+    is_kept = ~noisy if method == "remove" else np.ones(len(ratings), dtype=bool)
+    # Human ratings and scores of metrics are brought to one scale, then what is kept is standardised.
     values = standardise(np.array([rating["score"] for rating in ratings], dtype=float), constant=1.0)
     if method == "rescore" and noisy.any():
-        judged = _mean_standardised(scores)
-        values = np.where(noisy & np.isfinite(judged), judged, values)
-    if kept.any():
-        values = standardise(values, values[kept], constant=1.0)
+        judgements = _mean_standardised(scores)
+        values = np.where(noisy & np.isfinite(judgements), judgements, values)
+    if is_kept.any():
+        values = standardise(values, values[is_kept], constant=1.0)
     return [
         {
             **rating,
@@ -171,27 +173,28 @@ def _treat_year(
         }
         if keep
         else None
-        for rating, value, variance, is_noisy, keep in zip(ratings, values, variances, noisy, kept, strict=True)
+        for rating, value, variance, is_noisy, keep in zip(ratings, values, variances, noisy, is_kept, strict=True)
     ]
 
 
 def _mean_standardised(scores: Values) -> Values:
-    rows = []
-    for own in scores:
-        known = np.isfinite(own)
-        if not known.any():  # a file of scores may not have all years
+    """Return the mean of the metrics' standardised scores, shape (ratings,); NaN where no metric has a score."""
+    standardised = []
+    for values in scores:
+        is_scored = np.isfinite(values)
+        if not is_scored.any():  # a file of scores may not have all years
             continue
-        if np.ptp(own[known]) == 0:
+        if np.ptp(values[is_scored]) == 0:
             raise ValueError("a metric gives all ratings of a year the same score: it cannot re-score them")
-        rows.append(standardise(own, own[known]))
-    return np.nanmean(rows, axis=0)
+        standardised.append(standardise(values, values[is_scored]))
+    return np.nanmean(standardised, axis=0)
 
 
 def default_share(names: Sequence[str]) -> float:
-    """Return the share of ratings that counts as noisy: the paper's where its metrics from outside are there.
+    """Return the share of ratings that counts as noisy by default: the paper's if `PAPER_METRICS` are among the metrics.
 
     Args:
-        names: of the metrics.
+        names: names of the metrics.
     """
     has_all = all(any(metric in name.lower() for name in names) for metric in PAPER_METRICS)
     return PAPER_SHARE if has_all else SHARE
@@ -213,17 +216,18 @@ def denoise_file(
     """Score a file of ratings with several metrics, denoise it, and write JSON lines and a record beside them.
 
     Args:
-        ratings: as `rating_records` takes it.
-        output: a .jsonl file; OUTPUT.json beside it records how it was made.
-        checkpoints: as `BleurtScorer` takes them.
-        score_files: `NAME=FILE`, scores computed elsewhere, as `bleurt-repro experiment wmt` takes them.
-        share: as in `denoise`; by default that of `default_share` of the names in `score_files`.
-        method, years, within: as in `denoise`.
-        device: where to score.
-        overwrite: replace files that no run of the library wrote, too.
+        ratings: file of ratings, as `rating_records` takes it.
+        output: .jsonl file to write; OUTPUT.json beside it records how it was made.
+        checkpoints: folders, embedded names or Hub ids.
+        score_files: scores of other metrics, each as `NAME=FILE`; see `read_score_file`.
+        share: share of noisy ratings, as `denoise` takes it; by default `default_share` of the names in `score_files`.
+        method, years, within: settings, as `denoise` takes them.
+        device: device to score on; the best available by default.
+        overwrite: whether to replace files that this package did not write.
 
     Raises:
-        ValueError: if there are fewer than two metrics, an output is an input or a file of others, or as `denoise`.
+        ValueError: if there are fewer than two metrics, an output is an input or was not written by this package, or as
+            `denoise` does.
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
     from bleurt_repro.metric.files.writing import validate_output, write_json_lines
@@ -231,31 +235,31 @@ def denoise_file(
     from bleurt_repro.training.results import Result
 
     if len(checkpoints) + len(score_files) < 2:
-        raise ValueError("denoising takes at least two metrics: name more --checkpoint or --scores")
+        raise ValueError("denoising needs at least two metrics: name more with --checkpoint or --scores")
     if Path(output).suffix != ".jsonl":
         raise ValueError(f"the output must be a .jsonl file, found {output}")
-    inputs = [str(ratings), *(item.partition("=")[2] for item in score_files)]
+    inputs = [str(ratings), *(argument.partition("=")[2] for argument in score_files)]
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     path = validate_output(str(output), inputs, OUR_ROWS, overwrite)
     record_path = validate_output(f"{output}.json", inputs, OUR_RECORD, overwrite)
     if share is None:
-        share = default_share([item.partition("=")[0] for item in score_files])
+        share = default_share([argument.partition("=")[0] for argument in score_files])
     settings = {"share": share, "method": method, "years": list(years), "within": within}
     rows = rating_records(ratings)
-    metrics = _metrics(rows, checkpoints, score_files, device)
+    metrics = _score(rows, checkpoints, score_files, device)
     vectors = [metric.vectors[0] for metric in metrics]
-    done = denoise(rows, np.array(vectors), share=share, method=method, years=years, within=within)
+    denoised = denoise(rows, np.array(vectors), share=share, method=method, years=years, within=within)
     record = Result(
         kind="denoise",
         command=_command(ratings, checkpoints, score_files, settings),
         signatures={metric.name: metric.signature for metric in metrics},
         data=file_records([ratings])[0],
-        figures={**settings, "counts": done.counts, "by_year": done.by_year},
+        figures={**settings, "counts": denoised.counts, "by_year": denoised.by_year},
     )
     record_path.unlink(missing_ok=True)  # so that a stop between the two writes leaves no record of other rows
-    write_json_lines(path, done.rows)
+    write_json_lines(path, denoised.rows)
     record.write(record_path)
-    return done
+    return denoised
 
 
 def _command(
@@ -263,15 +267,16 @@ def _command(
 ) -> str:
     from bleurt_repro.training.metrics.options import shorten
 
-    words = [f"bleurt-repro data denoise --ratings {shorten(ratings)}"]
-    words += [f"--checkpoint {shorten(name)}" for name in checkpoints]
-    words += [f"--scores {shorten(item)}" for item in score_files]
-    words += [f"--year {year}" for year in settings["years"]]
-    words += [f"--{name} {settings[name]}" for name in ("share", "method", "within")]
-    return " ".join([*words, "--output OUT.jsonl"])
+    """Return the command that makes the file again, with paths without their folders."""
+    arguments = [f"bleurt-repro data denoise --ratings {shorten(ratings)}"]
+    arguments += [f"--checkpoint {shorten(name)}" for name in checkpoints]
+    arguments += [f"--scores {shorten(argument)}" for argument in score_files]
+    arguments += [f"--year {year}" for year in settings["years"]]
+    arguments += [f"--{name} {settings[name]}" for name in ("share", "method", "within")]
+    return " ".join([*arguments, "--output OUT.jsonl"])
 
 
-def _metrics(
+def _score(
     rows: Sequence[Mapping[str, Any]], checkpoints: Sequence[str], score_files: Sequence[str], device: str | None
 ) -> list[Row]:
     import tempfile

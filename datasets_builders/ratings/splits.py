@@ -47,6 +47,35 @@ def split_without_overlap(
     return [i for i in range(len(rows)) if i not in chosen], sorted(chosen)
 
 
+def segment_folds(rows: Sequence[Mapping[str, Any]], count: int, seed: int = 0) -> list[list[int]]:
+    """Divide ratings into folds such that those with the same source and reference are in one fold (RoBLEURT, 3.2).
+
+    Args:
+        rows: ratings.
+        count: number of folds.
+        seed: seed of the assignment.
+
+    Returns:
+        The ascending indices of the rows of each fold; folds differ in size by at most the ratings of one segment.
+
+    Raises:
+        ValueError: if there are fewer segments than folds.
+    """
+    segments: dict[tuple[Any, ...], list[int]] = {}
+    for i, row in enumerate(rows):
+        segments.setdefault(tuple(row.get(column) for column in SEGMENT_COLUMNS), []).append(i)
+    if len(segments) < count:
+        raise ValueError(
+            f"cannot divide {len(segments)} segments into {count} folds: give fewer folds, or more ratings"
+        )
+    groups = list(segments.values())
+    random.Random(seed).shuffle(groups)
+    folds: list[list[int]] = [[] for _ in range(count)]
+    for group in groups:
+        min(folds, key=len).extend(group)  # the smallest fold so far
+    return [sorted(fold) for fold in folds]
+
+
 def connected_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = SEGMENT_COLUMNS) -> list[list[int]]:
     """Group the rows that share a segment, directly or through others.
 

@@ -24,10 +24,12 @@ from bleurt_repro.metric.install import install_command
 from bleurt_repro.training.experiments.adversarial import AdversarialOptions, run_adversarial
 from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
 from bleurt_repro.training.metrics.options import MetricOptions
+from bleurt_repro.training.training_references import TrainingReferences
 from tests.conftest import ROOT
-from tests.tiny_experiments import write_ratings
+from tests.tiny_experiments import REFERENCE, write_ratings
 
 RUN = {
+    "kind": "finetune",
     "data": {"train_ratings": 8543, "validation_ratings": 949},
     "best": {"measure": "kendall_tau", "value": 0.51234, "step": 801},
     "steps": 801,
@@ -79,6 +81,19 @@ def test_every_figure_of_a_card_is_that_of_a_results_file(measured):
     assert cells(card, "Fine-tuning") == ["Fine-tuning", "`tiny-encoder`", "8,543", "3", "0.0001", "1", "0.512"]
     assert "checkpoint:my-scorer|hash:" in card
     assert "{{" not in card.replace("{{BLEURT}", "")
+
+
+def test_a_card_says_that_ratings_were_trained_on(measured, tmp_path):
+    folder, run, results = measured
+    assert "too high" not in draw_model_card(folder, training=[run], results=[results])
+    TrainingReferences.from_texts([REFERENCE, "another"]).write(folder)
+    with pytest.warns(UserWarning, match="my-scorer was fine-tuned on 1 of the 1 different references"):
+        run_agreement(
+            AgreementOptions(str(tmp_path / "again"), ratings=str(tmp_path / "wmt.jsonl")),
+            MetricOptions(checkpoint=[str(folder)], baselines=["chrf++"], resamples=20),
+        )
+    card = draw_model_card(folder, training=[run], results=[tmp_path / "again" / "results.json"])
+    assert "my-scorer was fine-tuned on 1 of the 1 different references of these ratings" in card.replace("\n", " ")
 
 
 def test_the_metadata_round_trip(measured):
@@ -255,10 +270,12 @@ def test_the_card_of_a_pre_trained_encoder_says_that_its_scores_mean_nothing(tin
 def test_the_runs_of_an_average_share_a_row(tiny_scorer, tmp_path):
     runs = [RUN, {**RUN, "best": {"measure": "kendall_tau", "value": 0.4, "step": 801}}]
     members = [{"checkpoint": name, "weight": 0.5, "training": run} for name, run in zip("ab", runs, strict=True)]
-    (tmp_path / "average.json").write_text(json.dumps({"average": members}))
+    (tmp_path / "average.json").write_text(json.dumps({"kind": "average", "average": members}))
     card = draw_model_card(tiny_scorer, training=[tmp_path / "average.json"])
     assert cells(card, "Fine-tuning")[-2:] == ["2", "0.512, 0.400"]
-    (tmp_path / "average.json").write_text(json.dumps({"average": [{**members[0], "training": None}]}))
+    (tmp_path / "average.json").write_text(
+        json.dumps({"kind": "average", "average": [{**members[0], "training": None}]})
+    )
     with pytest.raises(ValueError, match="the training of a, a member of the average, is not recorded"):
         draw_model_card(tiny_scorer, training=[tmp_path / "average.json"])
 

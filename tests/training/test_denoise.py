@@ -183,7 +183,7 @@ def test_the_command_line_takes_the_papers_share_where_the_papers_metrics_judge(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--output", "out.jsonl"], "at least two metrics: name more --checkpoint or --scores"),
+        (["--output", "out.jsonl"], "at least two metrics: name more with --checkpoint or --scores"),
         (["--output", "out.csv", "--scores", "a=x", "--scores", "b=y"], "must be a .jsonl file, found out.csv"),
     ],
 )

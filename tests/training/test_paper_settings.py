@@ -48,6 +48,8 @@ ROBLEURT_PRETRAINED = {
     "warmup_steps": 50_000,
     "global_batch_size": 8 * 4,
     "per_device_train_batch_size": 4,
+    "metric_for_best_model": "darr",
+    "greater_is_better": True,
 }
 # RoBLEURT, 3.2: 20,000 steps of 16 on one GPU, 2,000 of warm-up, all else as in pre-training.
 ROBLEURT_FINETUNED = {
@@ -57,6 +59,8 @@ ROBLEURT_FINETUNED = {
     "warmup_steps": 2_000,
     "global_batch_size": 16,
     "per_device_train_batch_size": 16,
+    "metric_for_best_model": "darr",
+    "greater_is_better": True,
 }
 
 

@@ -5,8 +5,8 @@ r"""What pre-training adds (BLEURT, section 5.4, figures 4 and 5): by task, and 
     bleurt-repro experiment ablation --config experiment_ablation_mini --data ratings/2017 --encoder ENCODER \
         --pairs PAIRS --signals none --output OUT
 
-DATA is what `bleurt-repro data wmt` wrote for 2017, PAIRS what `bleurt-repro data synthetic` made. Models are
-pre-trained on one task and on all but one, and on all to ever more steps (the second command: these alone); each is
+DATA is what `bleurt-repro data wmt` wrote for 2017, PAIRS what `bleurt-repro data synthetic` made. Models are pre-trained on
+one task, on all tasks but one, and on all tasks for more and more steps (the second command does the last only); each is
 fine-tuned on DATA. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, figure4 and figure5 as PNG
 and SVG. Pre-trained models and scores are kept in OUT: a killed run resumes.
 """
@@ -36,24 +36,37 @@ if TYPE_CHECKING:
 
     from bleurt_repro.training.metrics.rows import Row, Texts
 
-# What a model is pre-trained on: nothing, all tasks, one, all but one, or all for so many steps.
+# What a model is pre-trained on: nothing, all tasks, one task, all but one, or all tasks for a number of steps.
 NONE, ALL, ONLY, WITHOUT, STEPS = "none", "all", "only", "without", "steps"
-# The models of single seeds in the figures.
-DOTS: dict[str, Any] = {"color": "#888888", "s": 9}
+DOTS: dict[str, Any] = {"color": "#888888", "s": 9}  # models of single seeds in the figures
+# The bars are bootstrap intervals of the mean over seeds; the dots show the variance between seeds.
+BARS_AND_DOTS = "bars: 95 % interval over segments, without the variance of seeds; dots: seeds"
 
 
 @dataclass
 class AblationOptions:
-    """What is pre-trained on, and what is judged on."""
+    """Synthetic pairs to pre-train on, and ratings to measure on."""
 
-    output: str = field(metadata={"help": "Folder to write."})
-    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
+    output: str = field(metadata={"help": "Folder for results, tables and plots."})
+    data: str = field(
+        metadata={"help": "Folder that `bleurt-repro data wmt` wrote, with train, validation and test ratings."}
+    )
     pairs: str = field(metadata={"help": "Synthetic pairs: folder that `bleurt-repro data synthetic` made."})
-    pretrain: str = field(default="pretrain_mini", metadata={"help": "Configuration of `bleurt-repro pretrain`."})
-    pretrain_steps: int = field(default=0, metadata={"help": "Steps of each pre-training; 0: as configured."})
-    every: int = field(default=0, metadata={"help": "Fine-tune from every so many steps of it (figure 5); 0: no."})
+    pretrain: str = field(
+        default="pretrain_mini", metadata={"help": "Configuration of `bleurt-repro pretrain` for all models."}
+    )
+    pretrain_steps: int = field(
+        default=0, metadata={"help": "Number of steps of each pre-training; 0: that of the configuration."}
+    )
+    every: int = field(
+        default=0,
+        metadata={
+            "help": "Number of pre-training steps after which a model is fine-tuned for figure 5; 0: no figure 5."
+        },
+    )
     signals: list[str] = field(
-        default_factory=list, metadata={"help": "Tasks to ablate; all of the pairs by default, none with `none`."}
+        default_factory=list,
+        metadata={"help": "Tasks to ablate; default: all of the pairs. `none`: no ablation, for figure 5 only."},
     )
 
 
@@ -67,26 +80,26 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """In tables."""
+        """Name in tables."""
         return f"{self.kind} {self.signal or self.steps or ''}".strip().replace("_", " ")
 
 
-def main(words: Sequence[str]) -> Result:
-    """Run the experiment as the module's docstring says."""
-    return run_ablation(*read_options((AblationOptions, MetricOptions, ModelOptions), words))
+def main(argv: Sequence[str]) -> Result:
+    """Run the experiment with the options of a command line."""
+    return run_ablation(*read_options((AblationOptions, MetricOptions, ModelOptions), argv))
 
 
 def run_ablation(options: AblationOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
     """Pre-train, fine-tune and measure each arm, and write and return the results.
 
     Args:
-        options: what is pre-trained on, and what is judged on.
-        metrics: how figures are resampled and tested.
-        models: the encoder, and how it is fine-tuned.
+        options: pairs to pre-train on, and ratings to measure on.
+        metrics: settings of intervals and tests.
+        models: encoder, and configuration of the fine-tuning.
 
     Raises:
-        FileNotFoundError: if the data are not there.
-        ValueError: if no encoder is named, or a task is not in the pairs.
+        FileNotFoundError: if the data are missing.
+        ValueError: if there is no encoder, or a task is not in the pairs.
     """
     from bleurt_repro.datasets_builders.synthetic.builder import read_info
     from bleurt_repro.training.experiments.wmt import data_file
@@ -97,13 +110,13 @@ def run_ablation(options: AblationOptions, metrics: MetricOptions, models: Model
     if models.encoder is None:
         raise ValueError("name the bare encoder that is pre-trained: --encoder FOLDER_OR_HUB_ID")
     info = read_info(options.pairs)
-    known = [signal["name"] for signal in info["signals"]]
-    ablated = [] if options.signals == [NONE] else options.signals or known
-    if unknown := sorted(set(ablated) - set(known)):
-        raise ValueError(f"the pairs have no signals {', '.join(unknown)}; they have {', '.join(known)}")
+    signals = [signal["name"] for signal in info["signals"]]
+    ablated = [] if options.signals == [NONE] else options.signals or signals
+    if unknown := sorted(set(ablated) - set(signals)):
+        raise ValueError(f"the pairs have no signals {', '.join(unknown)}; they have {', '.join(signals)}")
     test = data_file(options.data, "test")
     table = read_ratings(test, "lp")
-    rows = list(_rows(rating_texts(table), ablated, known, options, metrics, models))
+    rows = list(_rows(rating_texts(table), ablated, signals, options, metrics, models))
     result = Result(
         kind="ablation",
         command=command("ablation", (options, metrics, models)),
@@ -112,7 +125,7 @@ def run_ablation(options: AblationOptions, metrics: MetricOptions, models: Model
         data=data_record(test, len(table)),
         figures={
             "title": "Pre-training tasks and steps",
-            "pairs": [part["sha256"] for part in info["parts"]],
+            "pairs": [file["sha256"] for file in info["parts"]],
             "by": "lp",
             **measure_rows(rows, rating_samples(table, "lp", ("kendall_tau",)), metrics),
         },
@@ -132,25 +145,24 @@ def _write(output: str, result: Result) -> None:
 
 
 def make_arms(signals: Sequence[str]) -> list[Arm]:
-    """Return all ways to pre-train but the numbers of steps, with some signals alone and left out."""
-    alone = [Arm(ONLY, signal) for signal in signals]
-    return [Arm(NONE), Arm(ALL), *alone, *(Arm(WITHOUT, signal) for signal in signals)]
+    """Return the arms of figure 4: no pre-training, all tasks, each signal alone, and all but each signal."""
+    return [Arm(NONE), Arm(ALL), *(Arm(ONLY, name) for name in signals), *(Arm(WITHOUT, name) for name in signals)]
 
 
-def left_out(arm: Arm, known: Sequence[str]) -> list[str]:
+def left_out(arm: Arm, signals: Sequence[str]) -> list[str]:
     """Return the signals that an arm does not learn.
 
     Args:
-        arm: of kind all, only or without.
-        known: all signals of the pairs.
+        arm: arm of kind all, only or without.
+        signals: all signals of the pairs.
     """
-    return [name for name in known if (name == arm.signal) == (arm.kind == WITHOUT) and arm.signal]
+    return [name for name in signals if (name == arm.signal) == (arm.kind == WITHOUT) and arm.signal]
 
 
 def _rows(
     texts: Texts,
     ablated: Sequence[str],
-    known: Sequence[str],
+    signals: Sequence[str],
     options: AblationOptions,
     metrics: MetricOptions,
     models: ModelOptions,
@@ -166,7 +178,7 @@ def _rows(
         start, every = models.encoder, options.every if arm.kind == ALL else 0
         notes: dict[str, Any] = {"arm": arm.kind, "signal": arm.signal, "steps": arm.steps}
         if arm.kind != NONE:
-            start = str(pretraining.run(left_out(arm, known), options.pretrain_steps, every))
+            start = str(pretraining.run(left_out(arm, signals), options.pretrain_steps, every))
             pretrained = Result.read(start)
             notes["pretraining"] = {name: pretrained[name] for name in ("steps", "seconds")}
         yield tuning.row(arm.name, start, lambda _: training_files(options.data), texts, notes)
@@ -178,11 +190,11 @@ def _rows(
 
 
 def relative_gain(results: Mapping[str, Any], row: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[float, Any]:
-    """Compute how much higher one row's average tau is than another's, as a share of the other's, with its interval.
+    """Compute the difference of the average tau of two rows, as a share of that of the second, with its interval.
 
     Args:
-        results: of the experiment; the interval is that of the paired bootstrap in its "comparisons".
-        row, base: two of its rows.
+        results: results of the experiment; the interval is that of the paired bootstrap in its "comparisons".
+        row, base: rows of the results.
 
     Returns:
         the gain, and the ends of its interval (None where there is none).
@@ -200,17 +212,17 @@ def relative_gain(results: Mapping[str, Any], row: Mapping[str, Any], base: Mapp
 
 
 def seed_gains(row: Mapping[str, Any], base: Mapping[str, Any]) -> list[float]:
-    """Compute how much higher the average tau of each seed of a row is than another row's mean, as a share of that.
+    """Compute the gain of each seed of a row over the mean of another row, as a share of that mean.
 
     Args:
-        row, base: two rows of the experiment's results; a row of one seed has no seeds to show.
+        row, base: rows of the results; without the seeds of a row that has only one.
     """
     seeds = row.get("seeds", {}).get("kendall_tau", {"values": []})
     return [value / base["average"]["kendall_tau"] - 1 for value in seeds["values"]]
 
 
 def draw_tasks(results: Mapping[str, Any]) -> Figure:
-    """Draw one task against none, and all but one against all (BLEURT, figure 4), each seed as a dot."""
+    """Draw the gain of one task over none, and of all tasks but one over all (BLEURT, figure 4), each seed as a dot."""
     from matplotlib.figure import Figure
 
     arms = {arm: [row for row in results["rows"] if row["arm"] == arm] for arm in (NONE, ALL, ONLY, WITHOUT)}
@@ -235,8 +247,8 @@ def draw_steps(results: Mapping[str, Any]) -> Figure:
     axes.errorbar([row["steps"] for row in stages], [100 * gain for gain, _ in gains], yerr=bars, **style(0))
     dots = [(row["steps"], 100 * gain) for row in stages for gain in seed_gains(row, none)]
     axes.scatter([steps for steps, _ in dots], [gain for _, gain in dots], **DOTS)
-    axes.set_xlabel("pre-training steps")
-    axes.set_ylabel("gain in Kendall tau over no pre-training, %\n(95 % interval)")
+    axes.set_xlabel(f"pre-training steps\n({BARS_AND_DOTS})", fontsize=9)
+    axes.set_ylabel("gain in Kendall tau over no pre-training, %")
     axes.grid(alpha=0.3)
     return figure
 
@@ -246,12 +258,13 @@ def _draw_gains(
 ) -> None:
     gains = [relative_gain(results, row, base) for row in rows]
     bars = error_bars([gain for gain, _ in gains], [ends for _, ends in gains], 100)
-    places = range(len(rows), 0, -1)
-    axes.errorbar([100 * g for g, _ in gains], list(places), xerr=bars, **{**style(i), "linestyle": "none"})
-    dots = [(100 * gain, place) for row, place in zip(rows, places, strict=True) for gain in seed_gains(row, base)]
-    axes.scatter([gain for gain, _ in dots], [place for _, place in dots], **DOTS)
+    lines = list(range(len(rows), 0, -1))
+    axes.errorbar([100 * gain for gain, _ in gains], lines, xerr=bars, **{**style(i), "linestyle": "none"})
+    dots = [(100 * gain, y) for row, y in zip(rows, lines, strict=True) for gain in seed_gains(row, base)]
+    axes.scatter([gain for gain, _ in dots], [y for _, y in dots], **DOTS)
     axes.axvline(0, color="#444444", linewidth=1, linestyle="--")
-    axes.set_yticks(list(places), [row["signal"].replace("_", " ") for row in rows])
+    axes.set_yticks(lines, [row["signal"].replace("_", " ") for row in rows])
     axes.set_ylim(0.4, len(rows) + 0.6)
-    axes.set(title=title, xlabel="gain in Kendall tau, % (95 % interval)")
+    axes.set_title(title)
+    axes.set_xlabel(f"gain in Kendall tau, %\n({BARS_AND_DOTS})", fontsize=9)
     axes.grid(axis="x", alpha=0.3)

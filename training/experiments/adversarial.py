@@ -6,13 +6,13 @@
 For a sample of references it scores
 
 - the *copy* (the reference itself) and the *outputs* of real systems, which the file of ratings holds;
-- *turned meanings*: one word is exchanged so that the sentence says something else, by kind (`turned_meanings.yaml`, and
+- *turned meanings*: one word is exchanged so that the sentence says something else, by category (`turned_meanings.yaml`, and
   numbers, names, negations and participants by the rules of `datasets_builders.contrasts.alterations`);
 - *random words*: one word is replaced by a random word of other references, many times for each reference;
 - *degenerate candidates*: empty, repeated, a question, in quotation marks, as HTML, content words only, shuffled, gibberish,
   source code, instructions to the metric, another language (the source, where the file has sources).
 
-For each kind it counts the candidates that pass for a copy (their score is within a margin of the copy's), and those above
+For each category it counts the candidates that pass for a copy (their score is within a margin of the copy's), and those above
 the mean of the real outputs of the same reference. OUT gets results.json, failures.tsv (the candidates that pass for copies)
 and table.md.
 """
@@ -86,7 +86,7 @@ class AdversarialOptions:
     )
     most_of_a_kind: int = field(
         default=100,
-        metadata={"help": "Maximum number of turned meanings of each kind, from all references of the file."},
+        metadata={"help": "Maximum number of turned meanings of each category, from all references of the file."},
     )
     margin: float = field(
         default=MARGIN,
@@ -183,15 +183,15 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
         options: sizes and seed.
 
     Raises:
-        ValueError: if no candidate of some kind can be made of the file.
+        ValueError: if no candidate of some category can be made of the file.
     """
     random = np.random.default_rng(options.seed)
     order = random.permutation(len(segments))
     table = Candidates()
     # Degenerate candidates; the first reference of the sample is the other reference of all but itself.
     for i in order[: options.most_references]:
-        for kind, text in degenerate(segments[i], segments[order[0] if i != order[0] else order[1]], random):
-            table.add(segments[i].reference, kind, text)
+        for category, text in degenerate(segments[i], segments[order[0] if i != order[0] else order[1]], random):
+            table.add(segments[i].reference, category, text)
     # Random words.
     pool = sorted({word for segment in segments for word in re.findall(r"\b[a-z]{3,}\b", segment.reference)})
     if not pool:
@@ -202,14 +202,14 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
     for i in order[: options.most_references]:
         for text in random_words(segments[i].reference, pool, options.random_words, random):
             table.add(segments[i].reference, RANDOM_WORD, text)
-    # Turned meanings: few references allow each kind, so all references of the file are tried.
+    # Turned meanings: few references allow each category, so all references of the file are tried.
     names = sorted({name for segment in segments for name in names_in(segment.reference)})
-    for kind, turn in turners(names).items():
+    for category, turn in turners(names).items():
         count = 0
         for i in order:
             turned = turn(segments[i].reference, random)
             if turned and turned != segments[i].reference:
-                table.add(segments[i].reference, kind, turned)
+                table.add(segments[i].reference, category, turned)
                 count += 1
             if count == options.most_of_a_kind:
                 break
@@ -225,7 +225,7 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
         ((RANDOM_WORD,), "no word of content that a random one could replace"),
         ((OUTPUT,), "no candidate that differs from them"),
     ):
-        if not set(required) & set(table.kinds):
+        if not set(required) & set(table.categories):
             raise ValueError(
                 f"the {len(segments)} references have {missing}: expected ratings of English sentences, a few dozen"
             )
@@ -233,14 +233,14 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
 
 
 def turners(names: Sequence[str]) -> dict[str, Turner]:
-    """Return the functions that turn the meaning of a text, by kind; each returns None where it finds nothing to change.
+    """Return the functions that turn the meaning of a text, by category; each returns None where it finds nothing to change.
 
     Args:
         names: names that may replace a name of the text.
     """
 
-    def exchange(kind: str) -> Turner:
-        return lambda text, random: exchange_word(text, turned_meanings()[kind], random)
+    def exchange(category: str) -> Turner:
+        return lambda text, random: exchange_word(text, turned_meanings()[category], random)
 
     rules: dict[str, Turner] = {
         "number": change_number,
@@ -248,12 +248,12 @@ def turners(names: Sequence[str]) -> dict[str, Turner]:
         "negation": change_negation,
         "participants": lambda text, random: swap_roles(text, set(names), random),
     }
-    return {**{kind: exchange(kind) for kind in turned_meanings()}, **rules}
+    return {**{category: exchange(category) for category in turned_meanings()}, **rules}
 
 
 @cache
 def turned_meanings() -> dict[str, list[list[str]]]:
-    """Read the groups of words by kind: each word of a group is exchanged for another one of it."""
+    """Read the groups of words by category: each word of a group is exchanged for another one of it."""
     from bleurt_repro.metric.files.records import read_plain_yaml
 
     return dict(read_plain_yaml(TURNED_MEANINGS)[1])
@@ -261,7 +261,11 @@ def turned_meanings() -> dict[str, list[list[str]]]:
 
 def exchange_word(text: str, groups: Iterable[Sequence[str]], random: Random) -> str | None:
     """Exchange one word for another of its group and keep its capital; None if the text has no word of the groups."""
-    alternatives = {word.lower(): [other for other in group if other != word] for group in groups for word in group}
+    alternatives = {
+        word.lower(): [alternative for alternative in group if alternative != word]
+        for group in groups
+        for word in group
+    }
     # "May" and "March" begin sentences, too: names of months and weekdays count with a capital only.
     proper = {word.lower(): word for group in groups for word in group if word[:1].isupper()}
     matches = [
@@ -294,7 +298,7 @@ def random_words(text: str, pool: Sequence[str], number: int, random: Random) ->
 
 
 def degenerate(segment: Segment, unrelated: Segment, random: Random) -> list[tuple[str, str]]:
-    """Return kind and text of the candidates that no metric should reward; those equal to the reference are left out."""
+    """Return category and text of the candidates that no metric should reward; those equal to the reference are left out."""
     text = segment.reference
     tokens = text.split()
     content = [token for token in tokens if token.strip(".,;:!?\"'()").lower() not in FUNCTION_WORDS] or tokens
@@ -315,7 +319,7 @@ def degenerate(segment: Segment, unrelated: Segment, random: Random) -> list[tup
     ]
     if segment.source:
         candidates.append(("another_language", segment.source))
-    return [(kind, candidate) for kind, candidate in candidates if candidate.split() != tokens]
+    return [(category, candidate) for category, candidate in candidates if candidate.split() != tokens]
 
 
 def _random_letters(word: str, random: Random) -> str:
@@ -330,7 +334,7 @@ def _random_letters(word: str, random: Random) -> str:
 def measure(
     table: Candidates, scores: np.ndarray, margin: float, share: float | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Count, by kind, the candidates that pass for a copy and those above the real outputs.
+    """Count, by category, the candidates that pass for a copy and those above the real outputs.
 
     Args:
         table: all candidates.
@@ -339,15 +343,15 @@ def measure(
         share: for scores in other units, the margin as a share of the distance between the means of outputs and copies.
 
     Returns:
-        means of copies and outputs, the margin, and by kind: n, mean, `passes`, `above_copy` and `above_output` with Wilson
+        means of copies and outputs, the margin, and by category: n, mean, `passes`, `above_copy` and `above_output` with Wilson
         intervals, the last one None if no reference has an output that is not a copy; `best_random_word` has the best
         random word of each reference. And the turned meanings that pass.
     """
-    kinds, references = np.array(table.kinds), np.array(table.references)
+    categories, references = np.array(table.categories), np.array(table.references)
     # Each reference has one copy; its outputs are averaged, NaN without any.
-    copies = dict(zip(references[kinds == COPY], scores[kinds == COPY], strict=True))
+    copies = dict(zip(references[categories == COPY], scores[categories == COPY], strict=True))
     output_scores: dict[str, list[float]] = {reference: [] for reference in copies}
-    for reference, score in zip(references[kinds == OUTPUT], scores[kinds == OUTPUT], strict=True):
+    for reference, score in zip(references[categories == OUTPUT], scores[categories == OUTPUT], strict=True):
         output_scores[reference].append(score)
     outputs = {
         reference: float(np.mean(values)) if values else float("nan") for reference, values in output_scores.items()
@@ -357,27 +361,34 @@ def measure(
         margin = share * (mean_copy - mean_output)
     figures: dict[str, Any] = {}
     passing: list[dict[str, Any]] = []
-    for kind in dict.fromkeys(table.kinds):
-        members = np.flatnonzero(kinds == kind)
-        if kind not in (COPY, OUTPUT):
-            figures[kind] = _kind_figures(scores[members], references[members], copies, outputs, margin)
-        if kind in turners(()):
+    for category in dict.fromkeys(table.categories):
+        members = np.flatnonzero(categories == category)
+        if category not in (COPY, OUTPUT):
+            figures[category] = _category_figures(scores[members], references[members], copies, outputs, margin)
+        if category in turners(()):
             passing += [
-                {"kind": kind, "reference": references[i], "candidate": table.candidates[i], "score": float(scores[i])}
+                {
+                    "kind": category,
+                    "reference": references[i],
+                    "candidate": table.candidates[i],
+                    "score": float(scores[i]),
+                }
                 for i in members
                 if scores[i] > copies[references[i]] - margin
             ]
     # The best random word of each reference: what a search would find.
     best: dict[str, float] = {}
-    for reference, score in zip(references[kinds == RANDOM_WORD], scores[kinds == RANDOM_WORD], strict=True):
+    for reference, score in zip(references[categories == RANDOM_WORD], scores[categories == RANDOM_WORD], strict=True):
         best[reference] = max(score, best.get(reference, -np.inf))
-    figures[BEST_RANDOM] = _kind_figures(np.array(list(best.values())), np.array(list(best)), copies, outputs, margin)
-    turned = np.flatnonzero(np.isin(kinds, list(turners(()))))
-    figures[TURNED] = _kind_figures(scores[turned], references[turned], copies, outputs, margin)
+    figures[BEST_RANDOM] = _category_figures(
+        np.array(list(best.values())), np.array(list(best)), copies, outputs, margin
+    )
+    turned = np.flatnonzero(np.isin(categories, list(turners(()))))
+    figures[TURNED] = _category_figures(scores[turned], references[turned], copies, outputs, margin)
     return {"copy": mean_copy, "output": mean_output, "margin": margin, "kinds": figures}, passing
 
 
-def _kind_figures(
+def _category_figures(
     scores: np.ndarray, references: np.ndarray, copies: dict[str, float], outputs: dict[str, float], margin: float
 ) -> dict[str, Any]:
     copy = np.array([copies[reference] for reference in references])
@@ -396,21 +407,21 @@ def _kind_figures(
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
-    """Return the Markdown table of every kind, with what its columns mean and the signatures."""
-    kinds = list(results["rows"][0]["kinds"])
+    """Return the Markdown table of every category, with what its columns mean and the signatures."""
+    categories = list(results["rows"][0]["kinds"])
     signatures = "".join(f"- {row['name']}: `{row['signature']}`\n" for row in results["rows"])
     return (
         "Shares of candidates in percent: those that pass for a copy (score within the margin of the copy's) and those above the "
-        f"mean of the real outputs of the same reference.\n\n{shares_table(results['rows'], kinds)}\n\nSignatures:\n{signatures}"
+        f"mean of the real outputs of the same reference.\n\n{shares_table(results['rows'], categories)}\n\nSignatures:\n{signatures}"
     )
 
 
-def shares_table(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
+def shares_table(rows: Sequence[Mapping[str, Any]], categories: Sequence[str]) -> str:
     """Return a Markdown table of shares in percent.
 
     Args:
         rows: rows of the results, one per metric.
-        kinds: kinds of candidates, one line each.
+        categories: categories of candidates, one line each.
     """
     import pandas
 
@@ -418,8 +429,10 @@ def shares_table(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str
     for row in rows:
         for title, name in (("passes for a copy", "passes"), ("above the outputs", "above_output")):
             columns[f"{row['name']}: {title}"] = {
-                kind.replace("_", " "): f"{100 * share['share']:.1f}" if (share := row["kinds"][kind][name]) else "-"
-                for kind in kinds
+                category.replace("_", " "): f"{100 * share['share']:.1f}"
+                if (share := row["kinds"][category][name])
+                else "-"
+                for category in categories
             }
-    counts = {kind.replace("_", " "): str(rows[0]["kinds"][kind]["n"]) for kind in kinds}
+    counts = {category.replace("_", " "): str(rows[0]["kinds"][category]["n"]) for category in categories}
     return draw_frame(pandas.DataFrame({"candidates": counts, **columns})).rstrip("\n")

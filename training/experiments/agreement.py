@@ -5,7 +5,8 @@
     bleurt-repro experiment agreement --ratings wmt18.jsonl --checkpoint ORG/NAME --measures acc_eq spa --output OUT
 
 OUT gets results.json (figures, intervals, tests, seed, signatures, fingerprint of the data) and, drawn from it alone,
-table.md, comparisons.md, agreement.png and agreement.svg. What is scored is kept in OUT/cells: a killed run resumes.
+table.md, comparisons.md, agreement.png and agreement.svg. Scores are kept in OUT/cells: a killed run resumes. The table says
+which checkpoints were fine-tuned on references that are measured here.
 """
 
 from __future__ import annotations
@@ -30,32 +31,35 @@ __all__ = ["AgreementOptions", "draw_table", "main", "run_agreement"]
 
 @dataclass
 class AgreementOptions:
-    """What is measured on."""
+    """Which ratings, and which measures of agreement with them."""
 
-    output: str = field(metadata={"help": "Folder to write."})
-    ratings: str | None = field(default=None, metadata={"help": "Ratings: reference, candidate, score, ..."})
-    relative_ranks: str | None = field(
-        default=None, metadata={"help": "Or ranks: reference, candidate_better, candidate_worse."}
+    output: str = field(metadata={"help": "Folder for results, tables and plots."})
+    ratings: str | None = field(
+        default=None, metadata={"help": "File of ratings with the columns reference, candidate, score, ..."}
     )
-    by: str = field(default="lp", metadata={"help": "Column to group by; the groups are averaged."})
-    title: str | None = field(default=None, metadata={"help": "What to call the data."})
+    relative_ranks: str | None = field(
+        default=None,
+        metadata={"help": "File of relative ranks instead: reference, candidate_better, candidate_worse."},
+    )
+    by: str = field(default="lp", metadata={"help": "Column to group by; figures are averaged over groups."})
+    title: str | None = field(default=None, metadata={"help": "Name of the data in tables and plots."})
     average_duplicates: bool = field(
-        default=False, metadata={"help": "Average the scores of ratings with one reference and candidate."}
+        default=False, metadata={"help": "Average the scores of ratings with equal reference and candidate."}
     )
     measures: list[str] = field(
         default_factory=lambda: ["kendall_tau", "pearson_r"],
         metadata={
-            "help": "Of ratings: kendall_tau, pearson_r, spearman_rho; by segment: acc_eq, kendall_by_item, "
+            "help": "Measures of all ratings: kendall_tau, pearson_r, spearman_rho; by segment: acc_eq, kendall_by_item, "
             "pearson_by_item; of systems: kendall_by_system, pearson_by_system, system_kendall, system_pearson, "
             "system_accuracy, spa."
         },
     )
     published: int = field(
-        default=0, metadata={"help": "Year whose published figures stand beside (2017 to 2019); 0: none."}
+        default=0, metadata={"help": "Year whose published values are added as rows, 2017 to 2019; 0: none."}
     )
     saw_ratings: list[str] = field(
         default_factory=list,
-        metadata={"help": "Rows whose metric was trained on ratings of this kind, as a column; see --saw-title."},
+        metadata={"help": "Rows whose metric was trained on ratings of this kind, for a column with --saw-title."},
     )
     saw_title: str = field(default="saw such ratings", metadata={"help": "Heading of that column."})
 
@@ -67,14 +71,14 @@ class AgreementOptions:
             raise ValueError(
                 f"published must be one of {', '.join(map(str, PUBLISHED_YEARS))}, or 0, found {self.published}"
             )
-        known = [name for name in MEASURES if name != "darr"]
-        if unknown := sorted(set(self.measures) - set(known)):
-            raise ValueError(f"unknown measures {', '.join(unknown)}: known are {', '.join(known)}")
+        available = [name for name in MEASURES if name != "darr"]
+        if unknown := sorted(set(self.measures) - set(available)):
+            raise ValueError(f"unknown measures {', '.join(unknown)}: available are {', '.join(available)}")
 
 
-def main(words: Sequence[str]) -> Result:
-    """Run the experiment as the module's docstring says."""
-    return run_agreement(*read_options((AgreementOptions, MetricOptions), words))
+def main(argv: Sequence[str]) -> Result:
+    """Run the experiment with the options of a command line."""
+    return run_agreement(*read_options((AgreementOptions, MetricOptions), argv))
 
 
 def run_agreement(
@@ -83,12 +87,12 @@ def run_agreement(
     """Score the file with every metric, and write and return the results.
 
     Args:
-        options: the file, and what is measured on it.
-        metrics: which metrics.
+        options: file of ratings or ranks, and measures.
+        metrics: metrics to measure.
         scorer_options: further arguments of `BleurtScorer`.
 
     Raises:
-        ValueError: if nothing is to be compared, a baseline is unknown, or the ratings of a group do not vary.
+        ValueError: if there is no metric, a baseline is unknown, or the ratings of a group do not vary.
     """
     from bleurt_repro.training.metrics.baselines import find_baseline
     from bleurt_repro.training.metrics.measure import measure_rows
@@ -97,7 +101,7 @@ def run_agreement(
 
     if (options.ratings is None) == (options.relative_ranks is None):
         raise ValueError("name either a file of ratings or a file of relative ranks")
-    if not (metrics.checkpoint or metrics.baselines or metrics.score_files):
+    if not metrics.names_any:
         raise ValueError("nothing to measure: name at least one checkpoint or baseline")
     for name in metrics.baselines:
         find_baseline(name)
@@ -116,7 +120,7 @@ def run_agreement(
         seed=metrics.seed,
         signatures=signatures(rows),
         data=data_record(path, records),
-        figures={**figures, **_beside(options, figures)},
+        figures={**figures, **_published_and_columns(options, figures)},
     )
     write_report(options.output, result)
     return result
@@ -133,7 +137,7 @@ def _read(options: AgreementOptions) -> tuple[Texts, list[Sample], int]:
 
 
 def _check_variance(samples: Sequence[Sample]) -> None:
-    """Refuse ratings that do not vary before anything is scored."""
+    """Raise ValueError, before anything is scored, if the ratings of a group do not vary."""
     import numpy as np
 
     for sample in samples:
@@ -144,8 +148,8 @@ def _check_variance(samples: Sequence[Sample]) -> None:
             )
 
 
-def _beside(options: AgreementOptions, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the published rows, and all rows with the column of those that saw such ratings."""
+def _published_and_columns(options: AgreementOptions, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the published rows, and all rows with the column on what their metrics were trained on."""
     from bleurt_repro.training.experiments.wmt import SOURCE, published_rows
 
     published = published_rows(options.published, tuple(figures["measures"])) if options.published else []
@@ -153,7 +157,7 @@ def _beside(options: AgreementOptions, figures: Mapping[str, Any]) -> dict[str, 
     if options.saw_ratings:
         if unknown := sorted(set(options.saw_ratings) - {row["name"] for row in rows}):
             names = ", ".join(row["name"] for row in rows)
-            raise ValueError(f"saw_ratings names {unknown[0]}, which is no row: rows are {names}")
+            raise ValueError(f"saw_ratings names {unknown[0]}, but there is no such row: rows are {names}")
         rows = [_with_column(row, options, row["name"] in options.saw_ratings) for row in rows]
         published = [_with_column(row, options, False) for row in published]
     return {"rows": rows, **({"published": published, "published_source": SOURCE} if published else {})}

@@ -4,9 +4,9 @@ r"""Quality drift (BLEURT, section 5.2, figures 1 and 2): train on worse transla
         --pretrained PRETRAINED --output OUT
     bleurt-repro experiment drift --data ratings/2017 --baselines sentbleu --checkpoint ORG/NAME --output OUT
 
-DATA is what `bleurt-repro data wmt` wrote for 2017: train, validation and test. OUT gets
-results.json and, drawn from it alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test
-skew, a line for each training skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run resumes.
+DATA is what `bleurt-repro data wmt` wrote for 2017: train, validation and test. OUT gets results.json and, drawn from it
+alone, table.md, figure1 (densities of the ratings) and figure2 (agreement against test skew, one line for each training
+skew), each as PNG and SVG. Scores are kept in OUT/cells: a killed run resumes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bleurt_repro.training.experiments.options import ModelOptions, command, read_options
-from bleurt_repro.training.experiments.report import draw_frame, error_bars, percent, style, write_report
+from bleurt_repro.training.experiments.report import (
+    draw_frame,
+    error_bars,
+    overlap_section,
+    percent,
+    style,
+    write_report,
+)
 from bleurt_repro.training.metrics.cells import CELLS, Cells
 from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
@@ -37,8 +44,7 @@ if TYPE_CHECKING:
 ALPHAS = (0.0, 0.5, 1.0, 1.5, 3.0)
 BINS = 10
 DENSITY_BINS = 30
-# Of figure 2.
-OTHERS = "metrics that are not trained"
+UNTRAINED = "metrics that are not trained"  # title of figure 2 without models
 GREYS = ("#000000", "#666666", "#999999", "#BBBBBB")
 
 
@@ -46,28 +52,34 @@ GREYS = ("#000000", "#666666", "#999999", "#BBBBBB")
 class DriftOptions:
     """Which ratings, and how they are skewed."""
 
-    output: str = field(metadata={"help": "Folder to write."})
-    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
-    train_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of training."})
-    test_alphas: list[float] = field(default_factory=lambda: [*ALPHAS], metadata={"help": "Skews of testing."})
+    output: str = field(metadata={"help": "Folder for results, tables and plots."})
+    data: str = field(
+        metadata={"help": "Folder that `bleurt-repro data wmt` wrote, with train, validation and test ratings."}
+    )
+    train_alphas: list[float] = field(
+        default_factory=lambda: [*ALPHAS], metadata={"help": "Skews alpha of the training ratings."}
+    )
+    test_alphas: list[float] = field(
+        default_factory=lambda: [*ALPHAS], metadata={"help": "Skews alpha of the test ratings."}
+    )
 
 
-def main(words: Sequence[str]) -> Result:
-    """Run the experiment as the module's docstring says."""
-    return run_drift(*read_options((DriftOptions, MetricOptions, ModelOptions), words))
+def main(argv: Sequence[str]) -> Result:
+    """Run the experiment with the options of a command line."""
+    return run_drift(*read_options((DriftOptions, MetricOptions, ModelOptions), argv))
 
 
 def run_drift(options: DriftOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
     """Train and measure at every skew, and write and return the results.
 
     Args:
-        options: which ratings, and their skews.
-        metrics: which metrics are measured.
-        models: which models are trained.
+        options: ratings, and their skews.
+        metrics: metrics to measure.
+        models: models to train.
 
     Raises:
-        FileNotFoundError: if the data are not there.
-        ValueError: if nothing is to be measured, or ratings do not vary.
+        FileNotFoundError: if the data are missing.
+        ValueError: if there is no metric and no model, or ratings do not vary.
     """
     from bleurt_repro.training.experiments.wmt import data_file
     from bleurt_repro.training.metrics.rows import signatures
@@ -98,7 +110,7 @@ def run_drift(options: DriftOptions, metrics: MetricOptions, models: ModelOption
 
 
 def bins_by_rank(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the bin of each rating, 1 for the worst tenth to 10 for the best; equal ratings by their order."""
+    """Return the bin of each rating, from 1 for the worst tenth to 10 for the best; equal ratings count in their order."""
     order = np.argsort(np.asarray(scores, dtype=float), kind="stable")
     bins = np.empty(len(order), dtype=np.int64)
     bins[order] = np.arange(len(order)) * BINS // len(order) + 1
@@ -106,20 +118,20 @@ def bins_by_rank(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.in
 
 
 def keep(scores: Sequence[float] | NDArray[np.float64], alpha: float, seed: int, best: bool = False) -> NDArray[Any]:
-    """Choose ratings with probability 1 / B^alpha, where B is the bin from the worst, or 1 / (11 - B)^alpha.
+    """Draw ratings with probability 1 / B^alpha, where B is their bin from the worst, or 1 / (11 - B)^alpha.
 
     Args:
-        scores: the ratings.
-        alpha: the skew; 0 keeps all.
-        seed: of the drawing; with one seed a larger skew keeps a part of what a smaller one does.
-        best: whether the best ratings are the likeliest ones, as in testing; in training the worst are.
+        scores: ratings.
+        alpha: skew; 0 keeps all ratings.
+        seed: seed of the draw; with the same seed, a larger skew keeps a subset of what a smaller one keeps.
+        best: whether the best ratings are the most likely ones, as in testing; in training the worst are.
 
     Returns:
-        places of those kept, ascending.
+        ascending indices of the ratings that are kept.
     """
     bins = bins_by_rank(scores)
-    drawn = np.random.default_rng(seed).random(len(bins))
-    return np.flatnonzero(drawn < ((BINS + 1 - bins) if best else bins) ** -float(alpha))
+    random = np.random.default_rng(seed).random(len(bins))
+    return np.flatnonzero(random < ((BINS + 1 - bins) if best else bins) ** -float(alpha))
 
 
 def _rows(
@@ -132,7 +144,7 @@ def _rows(
     from bleurt_repro.training.experiments.trained_models import FineTuning, starts
     from bleurt_repro.training.metrics.rows import score_metrics
 
-    if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
+    if not (metrics.names_any or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
     cells = Cells(Path(options.output) / CELLS)
     training = FineTuning(Path(options.output), cells, models, metrics.scorer_options)
@@ -151,18 +163,18 @@ def _rows(
 
 
 def _skewed_files(folder: Path, tables: dict[str, pandas.DataFrame], alpha: float, seed: int) -> tuple[Path, Path]:
-    """Write skewed ratings to train and to validate on; bins are of both together."""
+    """Write skewed ratings to train and to validate on; their bins are those of both together."""
     from bleurt_repro.training.experiments.trained_models import write_ratings
 
-    sizes = len(tables["train"])
+    size = len(tables["train"])
     scores = np.concatenate([tables["train"]["score"], tables["validation"]["score"]])
-    kept = keep(scores, alpha, seed)
-    sides = {"train": kept[kept < sizes], "validation": kept[kept >= sizes] - sizes}
+    indices = keep(scores, alpha, seed)
+    sides = {"train": indices[indices < size], "validation": indices[indices >= size] - size}
     columns = ["lp", "source", "reference", "candidate", "score"]
     paths = []
-    for name, places in sides.items():
-        chosen = tables[name].iloc[places][columns]
-        records = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
+    for name, side in sides.items():
+        skewed = tables[name].iloc[side][columns]
+        records = skewed.astype(object).where(skewed.notna(), None).to_dict("records")
         paths.append(write_ratings(folder / f"{name}-{alpha:g}-seed{seed}.jsonl", records))
     return paths[0], paths[1]
 
@@ -172,79 +184,80 @@ def _measure_at(alpha: float, table: pandas.DataFrame, rows: Sequence[Row], metr
     from bleurt_repro.training.metrics.measure import measure_rows
     from bleurt_repro.training.metrics.samples import Sample, segment_numbers
 
-    kept = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
-    groups = table.iloc[kept].groupby("lp").indices
+    indices = keep(table["score"].to_numpy(), alpha, metrics.seed, best=True)
+    groups = table.iloc[indices].groupby("lp").indices
     scores, segments = table["score"].to_numpy(float), segment_numbers(table)
     samples = [
-        Sample("kendall_tau", str(lp), kept[i], scores[kept[i]], segments=segments[kept[i]])
+        Sample("kendall_tau", str(lp), indices[i], scores[indices[i]], segments=segments[indices[i]])
         for lp, i in sorted(groups.items())
     ]
-    return {"alpha": alpha, "records": len(kept), **measure_rows(rows, samples, metrics)}
+    return {"alpha": alpha, "records": len(indices), **measure_rows(rows, samples, metrics)}
 
 
 def _densities(tables: dict[str, pandas.DataFrame], options: DriftOptions, seed: int) -> dict[str, Any]:
-    """Compute the share of ratings kept and their density for each skew (figure 1)."""
+    """Compute the share of ratings that each skew keeps, and their density (figure 1)."""
     sides = {
         "train": np.concatenate([tables["train"]["score"], tables["validation"]["score"]]).astype(float),
         "test": tables["test"]["score"].to_numpy(float),
     }
-    everything = np.concatenate(list(sides.values()))
-    edges = np.linspace(everything.min(), everything.max(), DENSITY_BINS + 1)
-    found: dict[str, Any] = {"edges": edges.tolist()}
+    all_scores = np.concatenate(list(sides.values()))
+    edges = np.linspace(all_scores.min(), all_scores.max(), DENSITY_BINS + 1)
+    densities: dict[str, Any] = {"edges": edges.tolist()}
     for side, scores in sides.items():
-        found[side] = []
+        densities[side] = []
         for alpha in options.train_alphas if side == "train" else options.test_alphas:
-            kept = keep(scores, alpha, seed, best=side == "test")
-            density = np.histogram(scores[kept], edges, density=True)[0].tolist()
-            found[side].append({"alpha": alpha, "records": len(kept), "of": len(scores), "density": density})
-    return found
+            indices = keep(scores, alpha, seed, best=side == "test")
+            density = np.histogram(scores[indices], edges, density=True)[0].tolist()
+            densities[side].append({"alpha": alpha, "records": len(indices), "of": len(scores), "density": density})
+    return densities
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
-    """Draw Kendall tau times 100 by test skew, a row a metric, and what share of the ratings each skew keeps."""
+    """Return Kendall tau times 100 by test skew, one row per metric, and the share of ratings that each skew keeps."""
     import pandas
 
     columns = {
-        f"test {part['alpha']:g} (n = {part['records']})": {
+        f"test {skew['alpha']:g} (n = {skew['records']})": {
             row["name"]: percent(row["average"]["kendall_tau"], *row["average_intervals"]["kendall_tau"])
-            for row in part["rows"]
+            for row in skew["rows"]
         }
-        for part in results["by_test_alpha"]
+        for skew in results["by_test_alpha"]
     }
     densities = results["densities"]
     alphas = [
         f"alpha {alpha:g}"
-        for alpha in sorted({part["alpha"] for side in ("train", "test") for part in densities[side]})
+        for alpha in sorted({skew["alpha"] for side in ("train", "test") for skew in densities[side]})
     ]
-    kept = {}
+    shares = {}
     for side in ("train", "test"):
-        kept[f"{side} ratings kept"] = {
-            f"alpha {part['alpha']:g}": f"{part['records']} of {part['of']} ({percent(part['records'] / part['of'])} %)"
-            for part in densities[side]
+        shares[f"{side} ratings kept"] = {
+            f"alpha {skew['alpha']:g}": f"{skew['records']} of {skew['of']} ({percent(skew['records'] / skew['of'])} %)"
+            for skew in densities[side]
         }
     return "\n".join(
         [
             "**Kendall tau** x 100 [95 % interval], average over language pairs, by skew of the test ratings\n",
             draw_frame(pandas.DataFrame(columns)),
-            draw_frame(pandas.DataFrame(kept, index=alphas)),
+            draw_frame(pandas.DataFrame(shares, index=alphas)),
+            *overlap_section(results["by_test_alpha"][0]["rows"]),
         ]
     )
 
 
 def draw_densities(results: Mapping[str, Any]) -> Figure:
-    """Draw the densities of the ratings for each skew, of training and of testing (BLEURT, figure 1)."""
+    """Draw the densities of training and of test ratings for each skew (BLEURT, figure 1)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     first = None
     edges = results["densities"]["edges"]
-    for place, (side, title) in enumerate((("train", "training"), ("test", "test")), start=1):
-        first = axes = figure.add_subplot(1, 2, place, sharey=first)
-        for i, part in enumerate(results["densities"][side]):
+    for number, (side, title) in enumerate((("train", "training"), ("test", "test")), start=1):
+        first = axes = figure.add_subplot(1, 2, number, sharey=first)
+        for i, skew in enumerate(results["densities"][side]):
             look = style(i)
-            label = f"alpha {part['alpha']:g}, n = {part['records']}"
+            label = f"alpha {skew['alpha']:g}, n = {skew['records']}"
             axes.stairs(
-                part["density"], edges, color=look["color"], linestyle=look["linestyle"], linewidth=1.4, label=label
+                skew["density"], edges, color=look["color"], linestyle=look["linestyle"], linewidth=1.4, label=label
             )
         axes.set(title=f"{title} ratings", xlabel="human rating (standard deviations)", ylabel="density")
         axes.grid(alpha=0.3)
@@ -253,35 +266,35 @@ def draw_densities(results: Mapping[str, Any]) -> Figure:
 
 
 def draw_lines(results: Mapping[str, Any]) -> Figure:
-    """Draw agreement against test skew: a panel a model, a line for each training skew (BLEURT, figure 2)."""
+    """Draw agreement against test skew: one panel per model, one line per training skew (BLEURT, figure 2)."""
     from matplotlib.figure import Figure
 
     rows = results["by_test_alpha"][0]["rows"]
-    models = list(dict.fromkeys(row["model"] for row in rows if "model" in row)) or [OTHERS]
+    models = list(dict.fromkeys(row["model"] for row in rows if "model" in row)) or [UNTRAINED]
     figure = Figure(figsize=(max(4.6 * len(models), 6), 4.6), layout="constrained")
     first = None
-    for place, model in enumerate(models, start=1):
-        first = axes = figure.add_subplot(1, len(models), place, sharey=first)
+    for number, model in enumerate(models, start=1):
+        first = axes = figure.add_subplot(1, len(models), number, sharey=first)
         trained = [row for row in rows if row.get("model") == model]
-        others = [row for row in rows if "model" not in row]
+        untrained = [row for row in rows if "model" not in row]
         for i, row in enumerate(trained):
             _draw_line(axes, results, row["name"], f"trained with skew {row['train_alpha']:g}", i, {})
-        for i, row in enumerate(others):
+        for i, row in enumerate(untrained):
             _draw_line(
                 axes, results, row["name"], row["name"], i, {"color": GREYS[i % len(GREYS)], "marker": "x+1|"[i % 4]}
             )
         axes.set(title=model, xlabel="skew of the test ratings (alpha)", ylabel="Kendall tau x 100 (95 % interval)")
         axes.grid(alpha=0.3)
-    # under the panels, which have the same lines: inside it would hide some
+    # The legend is below the panels, which have the same lines: inside it would hide some of them.
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
 def _draw_line(axes: Axes, results: Mapping[str, Any], name: str, label: str, i: int, look: dict[str, Any]) -> None:
-    found = [row for part in results["by_test_alpha"] for row in part["rows"] if row["name"] == name]
-    values = [row["average"]["kendall_tau"] for row in found]
-    ends = [row["average_intervals"]["kendall_tau"] for row in found]
-    # beside each other, so that intervals do not hide one another
-    places = [part["alpha"] + 0.025 * i for part in results["by_test_alpha"]]
+    rows = [row for skew in results["by_test_alpha"] for row in skew["rows"] if row["name"] == name]
+    values = [row["average"]["kendall_tau"] for row in rows]
+    ends = [row["average_intervals"]["kendall_tau"] for row in rows]
+    # Lines are shifted a little, so that intervals do not hide each other.
+    x = [skew["alpha"] + 0.025 * i for skew in results["by_test_alpha"]]
     bars = error_bars(values, ends, 100)
-    axes.errorbar(places, [100 * value for value in values], yerr=bars, label=label, **{**style(i), **look})
+    axes.errorbar(x, [100 * value for value in values], yerr=bars, label=label, **{**style(i), **look})

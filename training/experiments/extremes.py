@@ -18,7 +18,7 @@ from bleurt_repro.training.metrics.baselines import Score
 from bleurt_repro.training.metrics.statistics import share_with_interval
 
 MOST_REFERENCES = 1000
-IDENTICAL, RATED, DROPPED, SHUFFLED, UNRELATED, EMPTY = KINDS = (
+IDENTICAL, RATED, DROPPED, SHUFFLED, UNRELATED, EMPTY = CATEGORIES = (
     "identical",
     "rated",
     "word_dropped",
@@ -72,7 +72,7 @@ def make_extremes(references: Mapping[str, Sequence[str]], most: int = MOST_REFE
         seed: seed of the sample, the dropped words, the word orders, and the choice of unrelated references.
 
     Returns:
-        candidates of `KINDS`; each reference has exactly one that is identical.
+        candidates of `CATEGORIES`; each reference has exactly one that is identical.
     """
     random = np.random.default_rng(seed)
     texts = list(references)
@@ -100,25 +100,27 @@ def measure_extremes(extremes: Candidates, score: Score) -> dict[str, Any]:
 
     Returns:
         `identical_first`: share of references whose identical candidate scores above every other one, with its Wilson
-        interval, and `against`: the same against each kind alone (a tie counts as not above);
+        interval, and `against`: the same against each category alone (a tie counts as not above);
         `empty` and `unrelated`: mean and highest percentile of such candidates, 0 to 100, and the share of them in the
         lowest percent.
     """
     scores = np.array(score(extremes.references, extremes.candidates).scores)
-    kinds = np.array(extremes.kinds)
+    categories = np.array(extremes.categories)
     numbers = {reference: i for i, reference in enumerate(dict.fromkeys(extremes.references))}
     owners = np.array([numbers[reference] for reference in extremes.references])
-    identical = scores[kinds == IDENTICAL]  # in the order of the references' numbers
+    identical = scores[categories == IDENTICAL]  # in the order of the references' numbers
     return {
         "references": len(identical),
-        "candidates": {kind: int((kinds == kind).sum()) for kind in KINDS},
+        "candidates": {category: int((categories == category).sum()) for category in CATEGORIES},
         "skipped": extremes.skipped,
-        "identical_first": _count_first(identical, scores, owners, kinds != IDENTICAL),
+        "identical_first": _count_first(identical, scores, owners, categories != IDENTICAL),
         "against": {
-            kind: _count_first(identical, scores, owners, kinds == kind) for kind in KINDS[1:] if (kinds == kind).any()
+            category: _count_first(identical, scores, owners, categories == category)
+            for category in CATEGORIES[1:]
+            if (categories == category).any()
         },
-        EMPTY: _percentiles(scores, kinds, EMPTY),
-        UNRELATED: _percentiles(scores, kinds, UNRELATED),
+        EMPTY: _percentiles(scores, categories, EMPTY),
+        UNRELATED: _percentiles(scores, categories, UNRELATED),
     }
 
 
@@ -136,13 +138,13 @@ def _count_first(identical: np.ndarray, scores: np.ndarray, owners: np.ndarray, 
     return share_with_interval(int((identical > best)[is_compared].sum()), int(is_compared.sum()))
 
 
-def _percentiles(scores: np.ndarray, kinds: np.ndarray, kind: str) -> dict[str, Any]:
-    """Return the percentiles of a kind's scores, in percent of scores that are no higher: ties count against the metric.
+def _percentiles(scores: np.ndarray, categories: np.ndarray, category: str) -> dict[str, Any]:
+    """Return the percentiles of a category's scores, in percent of scores that are no higher: ties count against the metric.
 
-    `all` is among the scores of all other kinds; `rated` is among those of rated candidates, None without any.
+    `all` is among the scores of all other categories; `rated` is among those of rated candidates, None without any.
     """
-    among = {"all": scores[kinds != kind], RATED: scores[kinds == RATED]}
-    return {name: _percentiles_among(scores[kinds == kind], np.sort(group)) for name, group in among.items()}
+    among = {"all": scores[categories != category], RATED: scores[categories == RATED]}
+    return {name: _percentiles_among(scores[categories == category], np.sort(group)) for name, group in among.items()}
 
 
 def _percentiles_among(scores: np.ndarray, group: np.ndarray) -> dict[str, float] | None:

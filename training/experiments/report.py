@@ -1,6 +1,7 @@
 """What experiments write: the results file and, drawn from it alone, Markdown tables and plots as PNG and SVG.
 
-Plots have one style, in colours that colour-blind readers tell apart, and marks that a black-and-white print tells apart.
+All plots have the same style, with colours that colour-blind readers can distinguish and marks that differ in a
+black-and-white print.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ HEADINGS = {
     "spa": "SPA, soft pairwise accuracy of systems",
 }
 PUBLISHED = "(published)"
-# What plots call the groups of a column.
-GROUPS = {"lp": "language pairs"}
+GROUPS = {"lp": "language pairs"}  # names of the groups of a column, in plots
 MARKERS = "osD^vPX*"
 LINES = ("-", "--", "-.", ":")
 KINDS = {"model": "trained here", "checkpoint": "checkpoint", "baseline": "baseline", "file": "scores from a file"}
@@ -48,13 +48,13 @@ def write_report(
     texts: Mapping[str, str] | None = None,
     plots: Mapping[str, Figure] | None = None,
 ) -> None:
-    """Write results.json and what is drawn from it; they take the place of earlier ones together.
+    """Write results.json and everything that is drawn from it, in place of earlier files.
 
     Args:
-        output: the folder, made if need be.
-        result: of an experiment.
-        texts: what each file holds, such as {"table.md": ...}; by default the tables of measured rows.
-        plots: by file name without extension; by default the averages of measured rows.
+        output: folder to write; made if it does not exist.
+        result: result of an experiment.
+        texts: content of each text file, such as {"table.md": ...}; by default the tables of measured rows.
+        plots: figures by file name without extension; by default the averages of measured rows.
     """
     from bleurt_repro.metric.files.writing import atomic_folder, write_text
 
@@ -69,12 +69,12 @@ def write_report(
 
 
 def draw_table(results: Mapping[str, Any]) -> str:
-    """Draw a table for each measure, times 100, with 95 % intervals: a row a metric; published ones below and marked.
+    """Return a Markdown table for each measure, times 100, with 95 % intervals: one row per metric, published rows last.
 
     Args:
-        results: of an experiment that measures rows by group.
+        results: results of an experiment that measures rows by group.
     """
-    parts = []
+    sections = []
     rows, published = results["rows"], results.get("published", [])
     for measure in results["measures"]:
         sizes = group_sizes(rows, measure)
@@ -88,14 +88,15 @@ def draw_table(results: Mapping[str, Any]) -> str:
             if name in table:
                 table[name]["cluster"] = str(cluster)
         counts = ", ".join(map(str, sizes.values()))
-        parts += [f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {counts})\n", markdown(table)]
+        sections += [f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {counts})\n", markdown(table)]
     if published:
-        parts.append(f"Rows marked {PUBLISHED}: {results['published_source']}.\n")
+        sections.append(f"Rows marked {PUBLISHED}: {results['published_source']}.\n")
     if "clusters" in results:
-        parts.append(f"{CLUSTERS}\n")
-    parts += _seed_lines(rows)
-    parts.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in rows))
-    return "\n".join(parts)
+        sections.append(f"{CLUSTERS}\n")
+    sections += _seed_section(rows)
+    sections += overlap_section(rows)
+    sections.append("Signatures:\n" + "".join(f"- {row['name']}: `{row['signature']}`\n" for row in rows))
+    return "\n".join(sections)
 
 
 CLUSTERS = (
@@ -103,25 +104,44 @@ CLUSTERS = (
 )
 
 
-def draw_comparisons(results: Mapping[str, Any]) -> str:
-    """Draw the tests of every two rows: a line a pair, the better row first.
+def overlap_section(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a section on how many measured references the checkpoints were fine-tuned on, in a list that may be empty.
 
     Args:
-        results: of an experiment that measures rows by group.
+        rows: rows of results; those of checkpoints and models have "training_references", None if they are unknown.
     """
-    parts = []
+    lines = [f"- {row['name']}: {_overlap(row)}\n" for row in rows if "training_references" in row]
+    return ["Training references among those measured:\n" + "".join(lines)] if lines else []
+
+
+def _overlap(row: Mapping[str, Any]) -> str:
+    overlap = row["training_references"]
+    if overlap is None:
+        return "training references unknown"
+    if not overlap["seen"]:
+        return f"none of {overlap['references']}"
+    return f"**{overlap['seen']} of {overlap['references']}; its agreement is too high**"
+
+
+def draw_comparisons(results: Mapping[str, Any]) -> str:
+    """Return Markdown tables of the tests of every two rows: one line per pair, the better row first.
+
+    Args:
+        results: results of an experiment that measures rows by group.
+    """
+    sections = []
     for measure in results["measures"]:
         tests = [test for test in results["comparisons"] if test["measure"] == measure]
         if not tests:
             continue
         table = {f"{test['first']} over {test['second']}": _test_cells(test) for test in tests}
-        parts += [f"**{HEADINGS[measure]}** x 100, average\n", markdown(table)]
+        sections += [f"**{HEADINGS[measure]}** x 100, average\n", markdown(table)]
     notes = f"p: {results['tests']['bootstrap']}.\n"
     if "pearson_r" in results["measures"]:
-        notes += f"\nWilliams: in how many groups p < 0.05 by {results['tests']['williams']}.\n"
+        notes += f"\nWilliams: number of groups with p < 0.05 by {results['tests']['williams']}.\n"
     if "permutation" in results["tests"]:
         notes += f"\nPermutation: p by {results['tests']['permutation']}.\n"
-    return "\n".join([*parts, notes])
+    return "\n".join([*sections, notes])
 
 
 def group_sizes(rows: Sequence[Mapping[str, Any]], measure: str) -> dict[str, int]:
@@ -132,18 +152,18 @@ def group_sizes(rows: Sequence[Mapping[str, Any]], measure: str) -> dict[str, in
 
 
 def percent(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """Write a fraction times 100 with one decimal, and its interval if there is one; "-" for None."""
+    """Return a fraction times 100 with one decimal, and its interval if there is one; "-" for None."""
     if value is None:
         return "-"
-    shown = f"{100 * value:.1f}"
-    return shown if low is None or high is None else f"{shown} [{100 * low:.1f}, {100 * high:.1f}]"
+    text = f"{100 * value:.1f}"
+    return text if low is None or high is None else f"{text} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def markdown(table: Mapping[str, Mapping[str, str]]) -> str:
-    """Draw a Markdown table; a missing cell is "-".
+    """Return a Markdown table; a missing cell is "-".
 
     Args:
-        table: the cells of each row by column.
+        table: cells by row and column.
     """
     import pandas
 
@@ -191,32 +211,38 @@ def _test_cells(test: Mapping[str, Any]) -> dict[str, str]:
     return cells
 
 
-def _seed_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _seed_section(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         f"- {row['name']}: {HEADINGS[measure]} {', '.join(percent(value) for value in seeds['values'])}, "
         f"standard deviation {100 * seeds['deviation']:.2f}\n"
         for row in rows
         for measure, seeds in row.get("seeds", {}).items()
     ]
-    return ["Averages by seed; the tables hold their means:\n" + "".join(lines)] if lines else []
+    if not lines:
+        return []
+    return [f"Averages by seed; the tables contain their means. {INTERVALS}\n" + "".join(lines)]
+
+
+# Said beside all intervals of means over seeds.
+INTERVALS = "Intervals come from resampled segments: they leave out the variance between seeds."
 
 
 def save_plot(figure: Figure, folder: Path, name: str) -> None:
-    """Write `name`.png and `name`.svg; the same figure gives the same bytes."""
+    """Write `name`.png and `name`.svg; equal figures give equal bytes."""
     import matplotlib
 
     from bleurt_repro.metric.files.writing import write_bytes
 
     for form in ("png", "svg"):
         stream = io.BytesIO()
-        # without a salt, names within an SVG differ from one drawing to the next
+        # Without a salt, the names in an SVG differ from one drawing to the next.
         with matplotlib.rc_context({"svg.hashsalt": name}):
             figure.savefig(stream, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
         write_bytes(folder / f"{name}.{form}", stream.getvalue())
 
 
 def style(i: int) -> dict[str, Any]:
-    """Return colour, mark and line of the i-th series, for `errorbar`."""
+    """Return colour, mark and line of the i-th series, as arguments of `errorbar`."""
     return {
         "color": COLOURS[i % len(COLOURS)],
         "marker": MARKERS[i % len(MARKERS)],
@@ -231,7 +257,7 @@ def style(i: int) -> dict[str, Any]:
 def error_bars(
     values: Sequence[float], intervals: Sequence[Sequence[float | None]], scale: float
 ) -> list[list[float]]:
-    """Return the lengths below and above each value, as `errorbar` takes them; 0 where there is no interval."""
+    """Return the lengths of the bars below and above each value, as `errorbar` takes them; 0 where there is no interval."""
     below = [
         scale * max(v - (v if ends[0] is None else ends[0]), 0.0) for v, ends in zip(values, intervals, strict=True)
     ]
@@ -253,18 +279,18 @@ def add_legend(figure: Figure, columns: int) -> None:
 
 
 def draw_averages(results: Mapping[str, Any]) -> Figure:
-    """Draw each row's average of each measure with its interval, best on top, and the published ones in hollow marks.
+    """Draw the average of each row and measure with its interval, best on top; published values have hollow marks.
 
     Args:
-        results: of an experiment that measures rows by group.
+        results: results of an experiment that measures rows by group.
     """
     from matplotlib.figure import Figure
 
     measures = results["measures"]
     names = len(results["rows"]) + len(results.get("published", []))
     figure = Figure(figsize=(2.0 + 4.0 * len(measures), 1.6 + 0.27 * names), layout="constrained")
-    for place, measure in enumerate(measures, start=1):
-        _draw_measure(figure.add_subplot(1, len(measures), place), results, measure)
+    for number, measure in enumerate(measures, start=1):
+        _draw_measure(figure.add_subplot(1, len(measures), number), results, measure)
     add_legend(figure, 3)
     return figure
 
@@ -281,12 +307,11 @@ def _draw_measure(axes: Axes, results: Mapping[str, Any], measure: str) -> None:
         if measure in row["average"]
     ]
     entries.sort(key=lambda entry: entry[0])
-    kinds = [*KINDS, "published"]
-    for place, (value, ends, _, kind) in enumerate(entries):
-        i = kinds.index(kind)
+    for y, (value, ends, _, kind) in enumerate(entries):
+        i = [*KINDS, "published"].index(kind)
         axes.errorbar(
             [100 * value],
-            [place],
+            [y],
             xerr=error_bars([value], [ends], 100),
             label=KINDS.get(kind, "published, without interval"),
             markerfacecolor="none" if kind == "published" else COLOURS[i],

@@ -206,17 +206,18 @@ def _extremes_sections(results: Mapping[str, Any]) -> list[str]:
         extremes = row["extremes"]
         cells = {"identical above all others": _percent(extremes["identical_first"])}
         cells |= {
-            f"identical above {_with_spaces(kind)}": _percent(figure) for kind, figure in extremes["against"].items()
+            f"identical above {_with_spaces(category)}": _percent(figure)
+            for category, figure in extremes["against"].items()
         }
-        for kind in (EMPTY, UNRELATED):
-            figures = extremes[kind]
-            cells[f"{kind}: percentile among all, mean (highest)"] = _percentile(figures["all"])
-            cells[f"{kind}: percentile among rated, mean (highest)"] = _percentile(figures[RATED])
-            cells[f"{kind}: in the lowest percent of all"] = f"{100 * figures['all']['in_lowest_percent']:.1f}"
+        for category in (EMPTY, UNRELATED):
+            figures = extremes[category]
+            cells[f"{category}: percentile among all, mean (highest)"] = _percentile(figures["all"])
+            cells[f"{category}: percentile among rated, mean (highest)"] = _percentile(figures[RATED])
+            cells[f"{category}: in the lowest percent of all"] = f"{100 * figures['all']['in_lowest_percent']:.1f}"
         columns[row["name"]] = cells
     first = results["rows"][0]["extremes"]
     skipped = "".join(f"; {count} left out: {_with_spaces(reason)}" for reason, count in first["skipped"].items())
-    counts = ", ".join(f"{count} {_with_spaces(kind)}" for kind, count in first["candidates"].items())
+    counts = ", ".join(f"{count} {_with_spaces(category)}" for category, count in first["candidates"].items())
     return [
         f"Extremes, on {first['references']} references of {results['references']['file']}: {counts}{skipped}. "
         "Shares of references, and percentiles of scores, in percent; ties count against the metric.\n",
@@ -276,9 +277,9 @@ def _draw_metric(axes: Axes, name: str, figures: list[dict[str, Any]], y: list[f
     )
 
 
-def _verdict(name: str, table: dict[str, Any]) -> str:
-    below = ", ".join(f"{_with_spaces(kind)} {100 * table['shares'][kind]['share']:.0f}" for kind in table["below"])
-    return f"- {name}: {'below in ' + below if below else 'reaches all'}\n"
+def _verdict(metric: str, table: dict[str, Any]) -> str:
+    below = ", ".join(f"{_with_spaces(name)} {100 * table['shares'][name]['share']:.0f}" for name in table["below"])
+    return f"- {metric}: {'below in ' + below if below else 'reaches all'}\n"
 
 
 def _title(table: str) -> str:

@@ -67,33 +67,33 @@ def tested_metrics(checkpoints: Sequence[str], baselines: Sequence[str]) -> list
 
 @dataclass
 class Candidates:
-    """Candidates of several kinds, as columns of equal length.
+    """Candidates of several categories, as columns of equal length.
 
     Attributes:
         references: reference of each candidate.
         candidates: the candidates.
-        kinds: kind of each candidate.
+        categories: category of each candidate.
         skipped: number of candidates that could not be made, by reason.
     """
 
     references: list[str] = field(default_factory=list)
     candidates: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
 
-    def add(self, reference: str, kind: str, candidate: str) -> None:
+    def add(self, reference: str, category: str, candidate: str) -> None:
         """Add a candidate."""
         self.references.append(reference)
         self.candidates.append(candidate)
-        self.kinds.append(kind)
+        self.categories.append(category)
 
-    def add_changed(self, reference: str, kind: str, candidate: str) -> None:
+    def add_changed(self, reference: str, category: str, candidate: str) -> None:
         """Add a candidate; if it is the same as the reference but for white space, count it as skipped."""
         if candidate.split() == reference.split():
-            reason = f"{kind} equal to the reference"
+            reason = f"{category} equal to the reference"
             self.skipped[reason] = self.skipped.get(reason, 0) + 1
         else:
-            self.add(reference, kind, candidate)
+            self.add(reference, category, candidate)
 
 
 def failures_table(columns: Sequence[str], failures: Sequence[Mapping[str, Any]]) -> str:

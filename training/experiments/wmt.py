@@ -1,15 +1,15 @@
-"""The WMT Metrics shared task (BLEURT, section 5.1, tables 2 to 4): agreement with a year's ratings.
+"""The WMT Metrics shared task (BLEURT, section 5.1, tables 2 to 4): agreement with the ratings of a year.
 
     bleurt-repro experiment wmt --config experiment_wmt17_mini --data ratings/2017 --output OUT
     bleurt-repro experiment wmt --data ratings/2018 --baselines sentbleu --checkpoint ORG/NAME --output OUT
 
-DATA is what `bleurt-repro data wmt` wrote: train, validation and test. Models are trained where an encoder, a
-pre-trained BLEURT or both are named. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, wmt.png
-and wmt.svg. Scores and models are kept in OUT: a killed run resumes.
+DATA is what `bleurt-repro data wmt` wrote: train, validation and test. With an encoder, a pre-trained BLEURT or both, models
+are trained. OUT gets results.json and, drawn from it alone, table.md, comparisons.md, wmt.png and wmt.svg. Scores and models
+are kept in OUT: a killed run resumes.
 
-The published figures (Sellam et al., 2020, https://aclanthology.org/2020.acl-main.704) stand beside ours, marked.
-`published.tsv` holds them times 100, by year, metric, language pair (and their average) and measure; what the paper does
-not print is missing there.
+The published values (Sellam et al., 2020, https://aclanthology.org/2020.acl-main.704) are added as marked rows.
+`published.tsv` holds them times 100, by year, metric, language pair (and their average) and measure; values that the paper
+does not print are missing there.
 """
 
 from __future__ import annotations
@@ -37,41 +37,44 @@ PUBLISHED_TABLE = Path(__file__).with_name("published.tsv")
 SOURCE = "Sellam et al. (2020), tables 2 to 4, https://aclanthology.org/2020.acl-main.704"
 AVERAGES = ("avg", "average")
 PUBLISHED_YEARS = (2017, 2018, 2019)
-# Pearson's r is reported for 2017 and before, daRR from 2018 on (BLEURT, section 5.1).
-FIRST_DARR_YEAR = 2018
+FIRST_DARR_YEAR = 2018  # Pearson's r is reported until 2017, daRR from 2018 on (BLEURT, section 5.1)
 
 
 @dataclass
 class WmtOptions:
     """Which ratings."""
 
-    output: str = field(metadata={"help": "Folder to write."})
-    data: str = field(metadata={"help": "Folder of `bleurt-repro data wmt`: train, validation and test."})
+    output: str = field(metadata={"help": "Folder for results, tables and plots."})
+    data: str = field(
+        metadata={"help": "Folder that `bleurt-repro data wmt` wrote, with train, validation and test ratings."}
+    )
     average_duplicates: bool = field(
-        default=False, metadata={"help": "Average test ratings of one pair, reference and candidate; not for daRR."}
+        default=False,
+        metadata={"help": "Average test ratings of equal language pair, reference and candidate; leaves out daRR."},
     )
     min_difference: float = field(
-        default=25.0, metadata={"help": "Of raw scores that make a pair of daRR, in points of 100."}
+        default=25.0,
+        metadata={"help": "Smallest difference of raw scores, in points of 100, that makes a pair of daRR."},
     )
-    title: str | None = field(default=None, metadata={"help": "What to call the data."})
+    title: str | None = field(default=None, metadata={"help": "Name of the data in tables and plots."})
 
 
-def main(words: Sequence[str]) -> Result:
-    """Run the experiment as the module's docstring says."""
-    return run_wmt(*read_options((WmtOptions, MetricOptions, ModelOptions), words))
+def main(argv: Sequence[str]) -> Result:
+    """Run the experiment with the options of a command line."""
+    return run_wmt(*read_options((WmtOptions, MetricOptions, ModelOptions), argv))
 
 
 def run_wmt(options: WmtOptions, metrics: MetricOptions, models: ModelOptions) -> Result:
     """Train and score, and write and return the results.
 
     Args:
-        options: which ratings.
-        metrics: which metrics are measured.
-        models: which models are trained.
+        options: ratings.
+        metrics: metrics to measure.
+        models: models to train.
 
     Raises:
-        FileNotFoundError: if the data are not there.
-        ValueError: if nothing is to be measured, the test ratings are of several years, or a setting is wrong.
+        FileNotFoundError: if the data are missing.
+        ValueError: if there is no metric and no model, the test ratings are of several years, or a setting is wrong.
     """
     from bleurt_repro.training.metrics.measure import measure_rows
     from bleurt_repro.training.metrics.rows import signatures
@@ -108,27 +111,27 @@ def _samples(table: pandas.DataFrame, year: int, options: WmtOptions) -> list[Sa
 
     if year < FIRST_DARR_YEAR:
         return rating_samples(table, "lp")
-    if options.average_duplicates:  # merged candidates are no single systems
+    if options.average_duplicates:  # a merged rating is not of a single system
         return rating_samples(table, "lp", ("kendall_tau",))
     return [*rating_samples(table, "lp", ("kendall_tau",)), *raw_score_samples(table, "lp", options.min_difference)]
 
 
 def measured_rows(texts: Texts, output: str, data: str, metrics: MetricOptions, models: ModelOptions) -> list[Row]:
-    """Train the models that are set, and score with them and with all metrics.
+    """Train the models, and score with them and with all metrics.
 
     Args:
-        texts: what is scored.
+        texts: items to score.
         output: folder of the experiment.
-        data: folder with train and validation.
-        metrics, models: the settings.
+        data: folder with train and validation ratings.
+        metrics, models: metrics to measure, models to train.
 
     Raises:
-        ValueError: if neither a model nor a metric is named.
+        ValueError: if there is no metric and no model.
     """
     from bleurt_repro.training.experiments.trained_models import FineTuning, starts
     from bleurt_repro.training.metrics.rows import score_metrics
 
-    if not (metrics.checkpoint or metrics.baselines or metrics.score_files or starts(models)):
+    if not (metrics.names_any or starts(models)):
         raise ValueError("nothing to measure: name an encoder to train, a checkpoint or a baseline")
     cells = Cells(Path(output) / CELLS)
     rows = score_metrics(texts, cells, metrics)
@@ -145,26 +148,26 @@ def training_files(data: str) -> tuple[Path, Path]:
 
 
 def data_file(folder: str, name: str) -> Path:
-    """Find a split in a folder of ratings.
+    """Return the file of a split in a folder of ratings.
 
     Raises:
-        FileNotFoundError: if it is not there.
+        FileNotFoundError: if there is none.
     """
-    for form in (".jsonl", ".parquet"):
-        if (path := Path(folder) / f"{name}{form}").is_file():
+    for extension in (".jsonl", ".parquet"):
+        if (path := Path(folder) / f"{name}{extension}").is_file():
             return path
     raise FileNotFoundError(f"no {name}.jsonl or {name}.parquet in {folder}: make them with `bleurt-repro data wmt`")
 
 
 def published_rows(year: int, measures: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Read the published figures of a year.
+    """Read the published values of a year.
 
     Args:
-        year: of the test set; only `PUBLISHED_YEARS` have any.
-        measures: which.
+        year: year of the test set; there are values of `PUBLISHED_YEARS`.
+        measures: measures to read.
 
     Returns:
-        a dict a metric: "name", "groups" (by pair and measure, as fractions of 1) and "average" (by measure).
+        one dict per metric: "name", "groups" (by language pair and measure, as fractions of 1) and "average" (by measure).
     """
     from bleurt_repro.metric.files.records import read_records
 
@@ -174,6 +177,7 @@ def published_rows(year: int, measures: tuple[str, ...]) -> list[dict[str, Any]]
             continue
         row = rows.setdefault(record["metric"], {"name": record["metric"], "groups": {}, "average": {}})
         value = round(float(record["value"]) / 100, 4)
-        place = row["average"] if record["group"] in AVERAGES else row["groups"].setdefault(record["group"], {})
-        place[record["measure"]] = value
+        is_average = record["group"] in AVERAGES
+        figures = row["average"] if is_average else row["groups"].setdefault(record["group"], {})
+        figures[record["measure"]] = value
     return list(rows.values())

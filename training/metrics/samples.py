@@ -103,6 +103,13 @@ def rating_texts(table: pandas.DataFrame) -> Texts:
     )
 
 
+def rating_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
+    """Return a table of ratings as records to train on, with None where a value is missing."""
+    columns = ["year", "lp", "segment_id", "system", "source", "reference", "candidate", "score", "raw_score"]
+    records = table[columns].astype(object).where(table[columns].notna(), None).to_dict("records")
+    return [{**record, "year": None if record["year"] is None else int(record["year"])} for record in records]
+
+
 def segment_numbers(table: pandas.DataFrame) -> Indices:
     """Return the number of each record's segment: records with equal source and reference are of one segment."""
     columns = [name for name in ("source", "reference") if name in table]

@@ -1,4 +1,4 @@
-"""What the three teachers' scripts share: the Trainer's defaults, and writing the model and the record of a run."""
+"""What the scripts of the three teachers share: defaults of the Trainer, and writing the model and the record of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bleurt_repro.datasets_builders.open_models import load_tokenizer
 from bleurt_repro.metric.files.writing import atomic_folder
 from bleurt_repro.training.results import Result, plain, repeating_command
 
-# The Trainer's settings that decide what a run gives.
+# Settings of the Trainer that decide the result of a run.
 RECORDED = (
     "learning_rate lr_scheduler_type warmup_steps weight_decay adam_beta2 max_grad_norm bf16 max_steps "
     "num_train_epochs per_device_train_batch_size gradient_accumulation_steps world_size"
@@ -28,7 +28,9 @@ class TeacherArguments(TrainingArguments):
     """The Trainer's arguments, with defaults for a small model on one machine."""
 
     output_dir: str = field(metadata={"help": "Folder for the model and for the checkpoints of the run."})
-    resume: bool = field(default=False, metadata={"help": "Continue from the last whole checkpoint in output_dir."})
+    resume: bool = field(
+        default=False, metadata={"help": "Continue from the last complete checkpoint in the output folder."}
+    )
     learning_rate: float = 3e-4
     warmup_steps: float = 0.06
     per_device_train_batch_size: int = 32
@@ -47,10 +49,10 @@ class TeacherArguments(TrainingArguments):
 
 
 def open_tokenizer(folder: Path, max_length: int) -> Any:
-    """Open an encoder's tokenizer.
+    """Open the tokenizer of an encoder.
 
     Raises:
-        ValueError: if the encoder does not read so many tokens.
+        ValueError: if the encoder reads fewer tokens than `max_length`.
     """
     tokenizer = load_tokenizer(folder)
     if max_length > tokenizer.model_max_length:
@@ -61,9 +63,9 @@ def open_tokenizer(folder: Path, max_length: int) -> Any:
 
 
 def set_dropout(model: torch.nn.Module, probability: float | None) -> None:
-    """Set the probability of all of a model's dropout layers, for this run only; None leaves them as they are.
+    """Set the probability of all dropout layers of a model, for this run only; None leaves them as they are.
 
-    A run too short to see a text twice has nothing to guard against, and computes faster without.
+    A run that is too short to see a text twice does not need dropout, and is faster without it.
     """
     if probability is None:
         return
@@ -74,11 +76,11 @@ def set_dropout(model: torch.nn.Module, probability: float | None) -> None:
 
 @contextlib.contextmanager
 def saved_model(trainer: Trainer) -> Iterator[Path]:
-    """Write model and tokenizer into a folder, which with what the block adds takes the place of the run's."""
+    """Write model and tokenizer, and the files that the block adds to the folder, to the folder of the run."""
     tokenizer = cast("Any", trainer.processing_class)
     with atomic_folder(Path(str(trainer.args.output_dir)), last="config.json") as folder:
         cast("Any", trainer.model).save_pretrained(folder)
-        if tokenizer.is_fast:  # else it would cut and pad as in its last call for whoever loads it
+        if tokenizer.is_fast:  # otherwise it would truncate and pad as in its last call here
             tokenizer.backend_tokenizer.no_truncation()
             tokenizer.backend_tokenizer.no_padding()
         tokenizer.save_pretrained(folder)
@@ -95,22 +97,22 @@ def write_results(
     seconds: float,
     examples: int,
 ) -> Result:
-    """Write results.json into a folder, and return what it holds.
+    """Write results.json, and return what it holds.
 
     Args:
-        folder: of the model.
-        trainer: after training.
-        name: of the script, such as "entailment".
-        data: what was read: files with their SHA-256, counts, what was left out.
+        folder: folder of the model.
+        trainer: the Trainer after training.
+        name: name of the script, such as "entailment".
+        data: record of the data: files with their SHA-256, counts, what was left out.
         quality: figures on held-out data.
-        settings: the script's own dataclass.
-        seconds: of training.
-        examples: how many were trained on, repetitions included.
+        settings: dataclass of the script.
+        seconds: seconds of training.
+        examples: number of examples that were trained on, including repetitions.
     """
     args = trainer.args
-    given = {**asdict(settings), **{setting: getattr(args, setting) for setting in RECORDED}}
-    for setting in [setting for setting, value in given.items() if isinstance(value, list)]:
-        given[setting] = [re.sub(r"[^=]*/", "", item) for item in given[setting]]  # of LANGUAGE=FILE, no folder
+    values = {**asdict(settings), **{setting: getattr(args, setting) for setting in RECORDED}}
+    for setting in [setting for setting, value in values.items() if isinstance(value, list)]:
+        values[setting] = [re.sub(r"[^=]*/", "", item) for item in values[setting]]  # LANGUAGE=FILE without the folder
     figures = {
         "quality": quality,
         "parameters": sum(parameter.numel() for parameter in cast("Any", trainer.model).parameters()),
@@ -118,7 +120,7 @@ def write_results(
         "examples": examples,
         "seconds": round(seconds, 1),
         "examples_per_second": round(examples / seconds, 1),
-        "settings": plain(given),
+        "settings": plain(values),
     }
     command = repeating_command(f"python -m bleurt_repro.training.teachers.{name}", figures["settings"])
     result = Result("teacher", command, figures, args.seed, data=data)
@@ -126,31 +128,31 @@ def write_results(
     return result
 
 
-def parse_pairs(words: Sequence[str], option: str) -> dict[str, str]:
-    """Read `NAME=VALUE` words, such as the weights of sources.
+def parse_pairs(arguments: Sequence[str], option: str) -> dict[str, str]:
+    """Return the values of `NAME=VALUE` arguments by name.
 
     Raises:
-        ValueError: if a word is not of that form, or a name occurs twice.
+        ValueError: if an argument is not of that form, or a name occurs twice.
     """
     pairs: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         if not name or not equals or not value:
-            raise ValueError(f"--{option} {word}: expected NAME=VALUE")
+            raise ValueError(f"--{option} {argument}: expected NAME=VALUE")
         if name in pairs:
             raise ValueError(f"--{option} names {name} twice")
         pairs[name] = value
     return pairs
 
 
-def parse_weights(words: Sequence[str], option: str) -> dict[str, float]:
-    """Read `NAME=NUMBER` words; no number is negative.
+def parse_weights(arguments: Sequence[str], option: str) -> dict[str, float]:
+    """Return the values of `NAME=NUMBER` arguments by name.
 
     Raises:
-        ValueError: as `parse_pairs`, and for a value that is no such number.
+        ValueError: as `parse_pairs` does, and if a value is not a number of 0 or more.
     """
     weights = {}
-    for name, value in parse_pairs(words, option).items():
+    for name, value in parse_pairs(arguments, option).items():
         try:
             weights[name] = float(value)
         except ValueError:

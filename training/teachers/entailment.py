@@ -2,10 +2,10 @@
 
     python -m bleurt_repro.training.teachers.entailment --config teacher_entailment --model ENCODER \\
         --pairs-file pairs.tsv --output OUT
-    ... --resume                    after a kill, with the same options
+    ... --resume                    continue after a kill, with the same options
     ... --bf16                      on a machine that computes in bfloat16
 
-ENCODER is a folder or a Hub id. The file's columns are source, split, label, premise, hypothesis; the labels are
+ENCODER is a folder or a Hub id. The columns of the file are source, split, label, premise, hypothesis; the labels are
 entailment, neutral and contradiction. OUT becomes a folder that `AutoModelForSequenceClassification` opens, with
 `results.json` beside the weights.
 """
@@ -44,7 +44,7 @@ from bleurt_repro.training.teachers.common import (
 
 COLUMNS = ("source", "split", "label", "premise", "hypothesis")
 LABELS = ("entailment", "neutral", "contradiction")  # the order of MNLI
-# What two-label sources call both neutral and contradiction, which cannot be told apart afterwards.
+# Label of both neutral and contradiction in sources with two labels.
 UNSURE_LABEL = "not_entailment"
 
 Pair = dict[str, str]
@@ -52,33 +52,37 @@ Pair = dict[str, str]
 
 @dataclass
 class EntailmentArguments:
-    """What is trained, on what."""
+    """What is trained, on which pairs."""
 
-    model: str = field(metadata={"help": "Encoder: folder or Hub id."})
-    pairs_file: str = field(metadata={"help": f"TSV file of {', '.join(COLUMNS)}; gzipped or not."})
+    model: str = field(metadata={"help": "Encoder to start from: folder or Hub id."})
+    pairs_file: str = field(metadata={"help": f"TSV file with the columns {', '.join(COLUMNS)}; gzipped or not."})
     held_out_source: str | None = field(
-        default=None, metadata={"help": "Source to hold pairs out of; any source by default."}
+        default=None, metadata={"help": "Source from which pairs are held out; default: all sources."}
     )
-    held_out_pairs: int = field(default=2_000, metadata={"help": "At least so many pairs are kept aside, by premise."})
+    held_out_pairs: int = field(
+        default=2_000, metadata={"help": "Minimum number of pairs that are held out, by premise."}
+    )
     test_sources: list[str] = field(
-        default_factory=list, metadata={"help": "Sources to measure on and never to train on."}
+        default_factory=list, metadata={"help": "Sources to measure on, which are not trained on."}
     )
     source_shares: list[str] = field(
-        default_factory=list, metadata={"help": "SOURCE=SHARE: the share of a source's pairs to use, 1 by default."}
+        default_factory=list, metadata={"help": "Shares of the pairs of a source to use, as SOURCE=SHARE; default: 1."}
     )
-    max_length: int = field(default=128, metadata={"help": "Most tokens of a pair; more are cut off."})
-    dropout: float | None = field(default=None, metadata={"help": "In this run; the model's own by default."})
+    max_length: int = field(default=128, metadata={"help": "Maximum number of tokens per pair; the rest is cut off."})
+    dropout: float | None = field(
+        default=None, metadata={"help": "Dropout probability; default: the one that the model records."}
+    )
 
 
 @dataclass
 class SplitPairs:
-    """Pairs to train and to measure on; no premise of `train` is among those of the others.
+    """Pairs to train and to measure on; no premise of `train` is in another set.
 
     Attributes:
-        train: to train on.
-        held_out: to measure on, of the same source or sources.
-        tests: by source, the pairs of the test sources.
-        left_out: how many pairs were left out, by reason.
+        train: pairs to train on.
+        held_out: pairs to measure on, from the same source or sources.
+        tests: pairs of the test sources, by source.
+        left_out: number of pairs that were left out, by reason.
     """
 
     train: list[Pair]
@@ -88,13 +92,13 @@ class SplitPairs:
 
 
 def split_pairs(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> SplitPairs:
-    """Hold pairs out by premise, and choose what to train on.
+    """Hold pairs out by premise, and choose the pairs to train on.
 
-    Sources with two labels are left out as a whole: whether their pairs that do not entail contradict is unknown, and
-    their pairs that do entail, alone, would teach that such text always entails.
+    Sources with two labels are left out completely: it is unknown which of their pairs without entailment contradict, and
+    their pairs with entailment alone would teach that such text always entails.
 
     Raises:
-        ValueError: for an unknown label or source, or if nothing remains to train on.
+        ValueError: if a label or source is unknown, or nothing remains to train on.
     """
     shares = parse_weights(arguments.source_shares, "source_shares")
     _check_names(pairs, arguments, shares)
@@ -108,8 +112,8 @@ def split_pairs(pairs: list[Pair], arguments: EntailmentArguments, seed: int) ->
     random = np.random.default_rng(seed)
     held_out, chosen = [], []
     for pair in usable:
-        own = arguments.held_out_source in (None, pair["source"])
-        if own and _key(pair["premise"]) in premises:
+        may_be_held_out = arguments.held_out_source in (None, pair["source"])
+        if may_be_held_out and _key(pair["premise"]) in premises:
             held_out.append(pair)
         elif _key(pair["premise"]) in measured:
             left_out["premise is measured on"] += 1
@@ -141,7 +145,7 @@ def _check_names(pairs: list[Pair], arguments: EntailmentArguments, shares: dict
 
 
 def _hold_out(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> set[str]:
-    """Choose premises at random until at least so many pairs of the held-out source have them."""
+    """Draw premises until they have at least `held_out_pairs` pairs of the held-out source."""
     counts = Counter(_key(pair["premise"]) for pair in pairs if arguments.held_out_source in (None, pair["source"]))
     premises = np.random.default_rng(seed).permutation(list(counts))
     totals = np.cumsum([counts[premise] for premise in premises])
@@ -154,7 +158,7 @@ def _hold_out(pairs: list[Pair], arguments: EntailmentArguments, seed: int) -> s
 
 
 def _key(text: str) -> str:
-    """Make texts alike that differ in case, punctuation or blanks only."""
+    """Return the letters and digits of a text, in lower case."""
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
@@ -162,7 +166,7 @@ def encode(pairs: list[Pair], tokenizer: PreTrainedTokenizerBase, max_length: in
     """Tokenize pairs, premise first.
 
     Returns:
-        input_ids, token_type_ids, attention_mask, labels and length; and how many pairs were cut.
+        data set with input_ids, token_type_ids, attention_mask, labels and length; and the number of pairs that were cut.
     """
     encoded = tokenizer([pair["premise"] for pair in pairs], [pair["hypothesis"] for pair in pairs], verbose=False)
     long = [i for i, ids in enumerate(encoded["input_ids"]) if len(ids) > max_length]
@@ -177,22 +181,22 @@ def encode(pairs: list[Pair], tokenizer: PreTrainedTokenizerBase, max_length: in
 
 
 class PairCollator(DataCollatorWithPadding):
-    """Pads pairs, and leaves out the column that only serves to group them."""
+    """Pads pairs, and leaves out the column by which they are grouped."""
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return a batch; (pairs, tokens)."""
+        """Return a batch with tensors of shape (pairs, tokens)."""
         return super().__call__([{k: v for k, v in pair.items() if k != "length"} for pair in features])
 
 
 def quality(trainer: Trainer, pairs: Dataset) -> dict[str, Any]:
-    """Measure accuracy (%), on all pairs and on those of each label."""
+    """Return the accuracy in percent, on all pairs and on those of each label."""
     prediction = trainer.predict(pairs)
-    found = np.asarray(prediction.predictions).argmax(axis=-1)
-    wanted = np.asarray(prediction.label_ids)
-    figures: dict[str, Any] = {"accuracy": _percent(found == wanted), "pairs": len(wanted)}
+    predicted = np.asarray(prediction.predictions).argmax(axis=-1)
+    labels = np.asarray(prediction.label_ids)
+    figures: dict[str, Any] = {"accuracy": _percent(predicted == labels), "pairs": len(labels)}
     for i, label in enumerate(LABELS):
-        of_label = wanted == i
-        figures[label] = {"accuracy": _percent(found[of_label] == i), "pairs": int(of_label.sum())}
+        mask = labels == i
+        figures[label] = {"accuracy": _percent(predicted[mask] == i), "pairs": int(mask.sum())}
     return figures
 
 
@@ -201,17 +205,19 @@ def _percent(right: np.ndarray) -> float | None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train as the module's docstring says."""
+    """Train with the options of a command line."""
     arguments, args = parse_config((EntailmentArguments, TeacherArguments), sys.argv[1:] if argv is None else argv)
     check_output(args)
     set_seed(args.seed)
 
+    # The pairs, as tokens.
     split = split_pairs(read_table(arguments.pairs_file, COLUMNS), arguments, args.seed)
     folder = find_model(arguments.model, "encoder")
     tokenizer = open_tokenizer(folder, arguments.max_length)
     data, cut = encode(split.train, tokenizer, arguments.max_length)
     measured = {"held_out": split.held_out, **split.tests}
     encoded = {name: encode(pairs, tokenizer, arguments.max_length)[0] for name, pairs in measured.items()}
+    # The classifier.
     with quiet_transformers():
         model = AutoModelForSequenceClassification.from_pretrained(
             folder,
@@ -226,6 +232,7 @@ def main(argv: list[str] | None = None) -> None:
     set_dropout(model, arguments.dropout)
     args.train_sampling_strategy = "group_by_length"
 
+    # Training, and the result.
     trainer = Trainer(
         model=model,
         args=args,
@@ -239,14 +246,14 @@ def main(argv: list[str] | None = None) -> None:
 
     if trainer.is_world_process_zero():
         with saved_model(trainer) as saved:
-            read = {
+            data_record = {
                 "files": file_records([arguments.pairs_file]),
                 "train_pairs": dict(Counter(pair["source"] for pair in split.train)),
                 "cut_to_max_length": cut,
                 "left_out": split.left_out,
             }
             examples = trainer.state.global_step * args.train_batch_size * args.world_size
-            write_results(saved, trainer, "entailment", read, figures, arguments, seconds, examples)
+            write_results(saved, trainer, "entailment", data_record, figures, arguments, seconds, examples)
 
 
 if __name__ == "__main__":

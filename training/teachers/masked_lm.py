@@ -2,11 +2,11 @@
 
     python -m bleurt_repro.training.teachers.masked_lm --config teacher_masked_lm --model ENCODER \\
         --train-file sentences.txt --output OUT
-    ... --resume                    after a kill, with the same options
+    ... --resume                    continue after a kill, with the same options
     ... --bf16                      on a machine that computes in bfloat16
 
 ENCODER is a folder or a Hub id: an encoder without a vocabulary head, such as a sentence encoder, or a masked language
-model to train further. Words are masked as mask filling will mask them. OUT becomes a folder that `AutoModelForMaskedLM`
+model to train further. Words are masked as in mask filling. OUT becomes a folder that `AutoModelForMaskedLM`
 opens, with `results.json` beside the weights.
 """
 
@@ -40,32 +40,38 @@ NO_WORD, NO_LABEL = -1, -100
 
 @dataclass
 class MaskedLMArguments:
-    """What is trained, on what."""
+    """What is trained, on which text."""
 
-    model: str = field(metadata={"help": "Encoder or masked language model: folder or Hub id."})
-    train_file: str = field(metadata={"help": "Text (one a line), TSV, CSV, JSONL or Parquet, gzipped or not."})
-    text_column: str | None = field(default=None, metadata={"help": "Where the text is: a name, or a number from 1."})
-    max_texts: int | None = field(default=None, metadata={"help": "Most texts to train on, drawn at random."})
-    held_out_texts: int = field(default=1_000, metadata={"help": "Texts kept aside to measure on."})
-    max_length: int = field(default=128, metadata={"help": "Most tokens of a text; more are cut off."})
-    max_masks: int = field(default=MAX_MASKS, metadata={"help": "Most masks in a text."})
-    dropout: float | None = field(default=None, metadata={"help": "In this run; the model's own by default."})
+    model: str = field(metadata={"help": "Encoder or masked language model to start from: folder or Hub id."})
+    train_file: str = field(
+        metadata={"help": "Text with one segment per line, or TSV, CSV, JSONL or Parquet; gzipped or not."}
+    )
+    text_column: str | None = field(default=None, metadata={"help": "Column of the text: a name, or a number from 1."})
+    max_texts: int | None = field(
+        default=None, metadata={"help": "Maximum number of texts to train on, drawn at random."}
+    )
+    held_out_texts: int = field(default=1_000, metadata={"help": "Number of texts that are held out to measure on."})
+    max_length: int = field(default=128, metadata={"help": "Maximum number of tokens per text; the rest is cut off."})
+    max_masks: int = field(default=MAX_MASKS, metadata={"help": "Maximum number of masks per text."})
+    dropout: float | None = field(
+        default=None, metadata={"help": "Dropout probability; default: the one that the model records."}
+    )
 
 
 class WordMasker:
-    """Collates texts into a batch and masks whole words of them, scattered or adjacent by the toss of a coin.
+    """Collates texts into a batch, and masks whole words of them, scattered or contiguous with equal probability.
 
     Args:
-        tokenizer: a fast one.
-        max_masks: most masks in a text.
+        tokenizer: fast tokenizer.
+        max_masks: maximum number of masks per text.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_masks: int = MAX_MASKS) -> None:
         self.tokenizer, self.max_masks = tokenizer, max_masks
 
     def __call__(self, texts: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """Pad texts, after masking those that are not yet; input_ids, attention_mask and labels, (texts, tokens)."""
-        # torch's generator is the one that the Trainer's checkpoints restore
+        """Mask the texts that have no masks yet, and pad; returns input_ids, attention_mask, labels, (texts, tokens)."""
+        # The Trainer's checkpoints restore the generator of torch.
         random = np.random.default_rng(int(torch.randint(2**62, ())))
         strategies = list(STRATEGIES)
         texts = [
@@ -82,17 +88,17 @@ class WordMasker:
         """Mask words of one text.
 
         Args:
-            text: input_ids, and word: for each token the number of its word, or -1 for none.
-            strategy: one of mask filling's.
-            random: decides which words.
+            text: input_ids, and word: the number of the word of each token, or -1 for none.
+            strategy: strategy of mask filling.
+            random: generator that decides which words are masked.
 
         Returns:
-            input_ids with masks, and labels: what was there, or -100 where there is no mask.
+            input_ids with masks, and labels: the masked tokens, or -100 where there is no mask.
         """
-        words = np.asarray(text["word"])
-        names, sizes = np.unique(words[words != NO_WORD], return_counts=True)
+        word_numbers = np.asarray(text["word"])
+        numbers, sizes = np.unique(word_numbers[word_numbers != NO_WORD], return_counts=True)
         chosen = STRATEGIES[strategy](sizes.tolist(), self.max_masks, random)
-        masked = np.isin(words, names[chosen])
+        masked = np.isin(word_numbers, numbers[chosen])
         ids = np.asarray(text["input_ids"])
         return {
             "input_ids": np.where(masked, self.tokenizer.mask_token_id, ids).tolist(),
@@ -101,7 +107,7 @@ class WordMasker:
 
 
 class MaskedLMTrainer(Trainer):
-    """Runs the vocabulary head at the masks only: it costs as much as a small encoder does."""
+    """Computes the vocabulary head at the masks only, since it costs as much as a small encoder."""
 
     loss_is_scaled_for_ga = False
 
@@ -112,27 +118,27 @@ class MaskedLMTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Any:
-        """Return the mean cross-entropy of a batch's masks."""
+        """Return the mean cross-entropy at the masks of a batch."""
         labels = inputs.pop("labels")
         logits = logits_at(model, inputs, labels != NO_LABEL)
         loss = torch.nn.functional.cross_entropy(logits.float(), labels[labels != NO_LABEL])
         return (loss, {"logits": logits}) if return_outputs else loss
 
 
-def logits_at(model: Any, inputs: dict[str, torch.Tensor], wanted: torch.Tensor) -> torch.Tensor:
-    """Compute a masked language model's logits at some positions.
+def logits_at(model: Any, inputs: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+    """Compute the logits of a masked language model at some positions.
 
     Args:
-        model: the model, or what a launcher has wrapped it in.
-        inputs: of the model.
-        wanted: which positions, (texts, tokens).
+        model: the model, or the module that a launcher has wrapped it in.
+        inputs: inputs of the model.
+        mask: positions to compute, shape (texts, tokens).
 
     Returns:
-        logits, (wanted positions, vocabulary).
+        logits, shape (positions, vocabulary).
     """
 
     def select(module: Any, arguments: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[wanted][None]
+        output.last_hidden_state = output.last_hidden_state[mask][None]
         return output
 
     handle = getattr(model, "module", model).base_model.register_forward_hook(select)
@@ -143,13 +149,13 @@ def logits_at(model: Any, inputs: dict[str, torch.Tensor], wanted: torch.Tensor)
 
 
 def read_texts(arguments: MaskedLMArguments, seed: int) -> tuple[list[str], list[str], dict[str, int]]:
-    """Read the texts and keep some aside.
+    """Read the texts, and hold some out.
 
     Returns:
-        texts to train on, held-out texts (none of which is among the former), and counts of what was left out.
+        texts to train on, held-out texts (none of them is trained on), and the number of texts that were left out by reason.
 
     Raises:
-        ValueError: if too few texts are there to hold some out.
+        ValueError: if there are too few texts to hold some out.
     """
     rows = list(read_rows(arguments.train_file, arguments.text_column))
     texts = list(dict.fromkeys(row.text.strip() for row in rows if not row.fault and row.text.strip()))
@@ -168,21 +174,22 @@ def read_texts(arguments: MaskedLMArguments, seed: int) -> tuple[list[str], list
 
 
 def encode(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
-    """Tokenize texts: input_ids, word (of each token, -1 for special tokens), length, and whether the text was cut."""
+    """Tokenize texts: input_ids, word (number of each token's word, -1 for special tokens), length, and cut (a boolean)."""
 
     def cut(row: list[int]) -> list[int]:
         return row if len(row) <= max_length else row[: max_length - 1] + row[-1:]  # the last token ends the text
 
     def encode_batch(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
         encoded = tokenizer(batch["text"], verbose=False)
-        words = [
-            [NO_WORD if word is None else word for word in encoded.word_ids(i)] for i in range(len(batch["text"]))
+        word_numbers = [
+            [NO_WORD if number is None else number for number in encoded.word_ids(i)]
+            for i in range(len(batch["text"]))
         ]
         return {
             "input_ids": [cut(ids) for ids in encoded["input_ids"]],
-            "word": [cut(row) for row in words],
-            "length": [min(len(row), max_length) for row in words],
-            "cut": [len(row) > max_length for row in words],
+            "word": [cut(row) for row in word_numbers],
+            "length": [min(len(row), max_length) for row in word_numbers],
+            "cut": [len(row) > max_length for row in word_numbers],
         }
 
     return Dataset.from_dict({"text": texts}).map(
@@ -191,9 +198,9 @@ def encode(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 
 
 def open_masked_lm(name: str, tokenizer: PreTrainedTokenizerBase, texts: Dataset) -> PreTrainedModel:
-    """Open a masked language model; where there is no vocabulary head, begin one.
+    """Open a masked language model; an encoder without a vocabulary head gets a new one.
 
-    The new head's output layer is the input embeddings, and its bias the log-frequencies of the tokens in the texts.
+    The output layer of the new head is the input embeddings, and its bias the log-frequencies of the tokens in the texts.
     """
     with quiet_transformers():
         model, report = AutoModelForMaskedLM.from_pretrained(
@@ -214,10 +221,10 @@ def open_masked_lm(name: str, tokenizer: PreTrainedTokenizerBase, texts: Dataset
 
 
 def masked_accuracy(model: PreTrainedModel, texts: Dataset, masker: WordMasker, seed: int, batch_size: int) -> Any:
-    """Count how many masked tokens the model finds, all masks of a text open at once.
+    """Compute the share of masked tokens that the model predicts, all masks of a text at once.
 
     Returns:
-        for each way of masking, "accuracy" (%) and "masks".
+        "accuracy" in percent and number of "masks", for each strategy.
     """
     from tqdm.auto import tqdm
 
@@ -232,15 +239,15 @@ def masked_accuracy(model: PreTrainedModel, texts: Dataset, masker: WordMasker, 
             batch = {key: value.to(model.device) for key, value in masker(masked[start : start + batch_size]).items()}
             labels = batch.pop("labels")
             with torch.inference_mode():
-                found = logits_at(model, batch, labels != NO_LABEL).argmax(dim=-1)
-            right += int((found == labels[labels != NO_LABEL]).sum())
-            total += len(found)
+                predicted = logits_at(model, batch, labels != NO_LABEL).argmax(dim=-1)
+            right += int((predicted == labels[labels != NO_LABEL]).sum())
+            total += len(predicted)
         figures[strategy] = {"accuracy": round(100 * right / total, 2), "masks": total}
     return figures
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train as the module's docstring says."""
+    """Train with the options of a command line."""
     arguments, args = parse_config((MaskedLMArguments, TeacherArguments), sys.argv[1:] if argv is None else argv)
     check_output(args)
     set_seed(args.seed)
@@ -251,7 +258,7 @@ def main(argv: list[str] | None = None) -> None:
         raise ValueError(
             f"{arguments.model} needs a fast tokenizer with a mask token to become a masked language model"
         )
-    data, held_out = (encode(part, tokenizer, arguments.max_length) for part in (texts, held_out_texts))
+    data, held_out = (encode(side, tokenizer, arguments.max_length) for side in (texts, held_out_texts))
     model = open_masked_lm(arguments.model, tokenizer, data)
     set_dropout(model, arguments.dropout)
     masker = WordMasker(tokenizer, arguments.max_masks)
@@ -265,7 +272,7 @@ def main(argv: list[str] | None = None) -> None:
     if trainer.is_world_process_zero():
         with saved_model(trainer) as saved:
             figures = masked_accuracy(model, held_out, masker, args.seed, args.per_device_eval_batch_size)
-            read = {
+            data_record = {
                 "files": file_records([arguments.train_file]),
                 "train_texts": len(data),
                 "held_out_texts": len(held_out),
@@ -274,7 +281,7 @@ def main(argv: list[str] | None = None) -> None:
             }
             examples = trainer.state.global_step * args.train_batch_size * args.world_size
             write_results(
-                saved, trainer, "masked_lm", read, {"masked_accuracy": figures}, arguments, seconds, examples
+                saved, trainer, "masked_lm", data_record, {"masked_accuracy": figures}, arguments, seconds, examples
             )
 
 

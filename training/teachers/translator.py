@@ -2,11 +2,11 @@
 
     python -m bleurt_repro.training.teachers.translator --config teacher_translator \\
         --parallel-files fr=en-fr.tsv de=en-de.tsv --output OUT
-    ... --resume                    after a kill, with the same options; or to train further, with more --max-steps
+    ... --resume                    continue after a kill, with the same options, or with more --max-steps
     ... --bf16                      on a machine that computes in bfloat16
 
-One model for all directions, of the Marian architecture: `>>fr<< Hello.` asks it for French, `>>en<< Bonjour.` for
-English. The files' columns are source, split, english, target; rows whose split is test or dev are kept out of training.
+It is one model for all directions, of the Marian architecture: `>>fr<< Hello.` asks for French, `>>en<< Bonjour.` for
+English. The columns of the files are source, split, english, target; rows of the splits test and dev are not trained on.
 OUT becomes a folder that `AutoModelForSeq2SeqLM` and `AutoTokenizer` open, with `results.json` beside the weights.
 """
 
@@ -55,51 +55,65 @@ LABEL_SMOOTHING = 0.1  # "Attention Is All You Need", section 5.4
 
 @dataclass
 class TranslatorArguments:
-    """What is trained, on what."""
+    """What is trained, on which text."""
 
     # Text
-    parallel_files: list[str] = field(metadata={"help": "LANGUAGE=FILE: TSV of source, split, english, target."})
+    parallel_files: list[str] = field(
+        metadata={"help": "TSV files with the columns source, split, english, target, as LANGUAGE=FILE."}
+    )
     source_weights: list[str] = field(
-        default_factory=list, metadata={"help": "SOURCE=WEIGHT: how much more or less its pairs are drawn."}
+        default_factory=list, metadata={"help": "Weights of the pairs of a source, as SOURCE=WEIGHT; default: 1."}
     )
     word_weights: list[str] = field(
-        default_factory=list, metadata={"help": "WORD=WEIGHT, of pairs with this word in their English sentence."}
+        default_factory=list,
+        metadata={"help": "Weights of pairs with a word in their English sentence, as WORD=WEIGHT; default: 1."},
     )
     length_power: float = field(
         default=0.5, metadata={"help": "Pairs are drawn in proportion to this power of their number of words."}
     )
     joined_share: float = field(
-        default=0.1, metadata={"help": "Examples of 2 to 4 pairs in a row, for every pair: long sentences are rare."}
+        default=0.1,
+        metadata={"help": "Number of examples that join 2 to 4 pairs, per pair; long sentences are rare otherwise."},
     )
     copied_file: str | None = field(
         default=None,
-        metadata={"help": "English text to copy (Currey et al., 2017, aclanthology.org/W17-4715): teaches its names."},
+        metadata={
+            "help": "English text to copy, which teaches its names (Currey et al., 2017, aclanthology.org/W17-4715)."
+        },
     )
-    copied_column: str | None = field(default=None, metadata={"help": "Where it is: a name, or a number from 1."})
-    copied_share: float = field(default=0.15, metadata={"help": "Of what is drawn, how much is copied text."})
-    copied_texts: int = field(default=50_000, metadata={"help": "Most texts to copy, drawn at random."})
+    copied_column: str | None = field(
+        default=None, metadata={"help": "Column of the text to copy: a name, or a number from 1."}
+    )
+    copied_share: float = field(default=0.15, metadata={"help": "Share of copied text in all examples."})
+    copied_texts: int = field(default=50_000, metadata={"help": "Maximum number of texts to copy, drawn at random."})
     # Model
-    vocabulary_size: int = field(default=8_192, metadata={"help": "Tokens, shared by all languages."})
-    width: int = field(
-        default=256, metadata={"help": "Of the model's vectors; its inner layers are four times wider."}
+    vocabulary_size: int = field(
+        default=8_192, metadata={"help": "Number of tokens in the vocabulary, which all languages share."}
     )
-    encoder_layers: int = field(default=3, metadata={"help": "Layers of the encoder."})
-    decoder_layers: int = field(default=2, metadata={"help": "Layers of the decoder."})
-    heads: int = field(default=4, metadata={"help": "Attention heads."})
-    dropout: float = field(default=0.1, metadata={"help": "0 if no pair is seen more than a few times."})
+    width: int = field(
+        default=256, metadata={"help": "Size of the model's vectors; inner layers are four times wider."}
+    )
+    encoder_layers: int = field(default=3, metadata={"help": "Number of encoder layers."})
+    decoder_layers: int = field(default=2, metadata={"help": "Number of decoder layers."})
+    heads: int = field(default=4, metadata={"help": "Number of attention heads."})
+    dropout: float = field(
+        default=0.1, metadata={"help": "Dropout probability; 0 if no pair is seen more than a few times."}
+    )
     bilingual_start: bool = field(
-        default=True, metadata={"help": "Begin with vectors in which a word lies near its translations."}
+        default=True, metadata={"help": "Start from embeddings in which a word is close to its translations."}
     )
     # Batches
     batch_tokens: int = field(
-        default=2_048, metadata={"help": "Most tokens of a batch in one language, with padding."}
+        default=2_048, metadata={"help": "Maximum number of tokens per batch in one language, with padding."}
     )
-    max_length: int = field(default=128, metadata={"help": "Longer pairs, in tokens, are left out."})
+    max_length: int = field(
+        default=128, metadata={"help": "Maximum number of tokens per text; longer pairs are left out."}
+    )
 
 
 @dataclass
 class TranslatorTrainingArguments(TeacherArguments):
-    """The Trainer's arguments; an item of the data set is a batch of sentences already."""
+    """The Trainer's arguments; an item of the data set is a whole batch of sentences."""
 
     learning_rate: float = 2e-3
     adam_beta2: float = 0.98
@@ -126,7 +140,7 @@ def build_model(arguments: TranslatorArguments, tokenizer: MarianTokenizer) -> M
         decoder_attention_heads=arguments.heads,
         dropout=arguments.dropout,
         activation_function="relu",
-        init_std=arguments.width**-0.5,  # with scaled embeddings, of the order of the position's vectors
+        init_std=arguments.width**-0.5,  # with scaled embeddings, the same order as the vectors of positions
         scale_embedding=True,
         max_position_embeddings=512,
         pad_token_id=tokenizer.pad_token_id,
@@ -140,7 +154,7 @@ def build_model(arguments: TranslatorArguments, tokenizer: MarianTokenizer) -> M
 
 
 def start_bilingually(model: MarianMTModel, pairs: list[SentencePair], tokenizer: MarianTokenizer) -> None:
-    """Set the embeddings to `bilingual_vectors`, of the spread that random ones have."""
+    """Set the embeddings to `bilingual_vectors`, with the standard deviation of random ones."""
     english = encode_texts([pair.english for pair in pairs], tokenizer)
     target = encode_texts([pair.target for pair in pairs], tokenizer)
     vectors = torch.from_numpy(bilingual_vectors(english, target, tokenizer.vocab_size, model.config.d_model))
@@ -149,7 +163,7 @@ def start_bilingually(model: MarianMTModel, pairs: list[SentencePair], tokenizer
 
 
 def smoothed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
-    """Return the label-smoothed cross-entropy, over the tokens of all batches of a step."""
+    """Return the label-smoothed cross-entropy, averaged over the tokens of all batches of a step."""
     loss = torch.nn.functional.cross_entropy(
         outputs.logits.flatten(0, 1).float(), labels.flatten(), label_smoothing=LABEL_SMOOTHING, reduction="sum"
     )
@@ -164,16 +178,13 @@ def open_tokenizer(
     checkpoint: Path | None,
     seed: int,
 ) -> MarianTokenizer:
-    """Open the tokenizer of the run that is resumed, or make one from the text to train on.
-
-    Each text counts once, however often it occurs. The run's folder gets the tokenizer with the model, at the end.
-    """
+    """Open the tokenizer of the run that is resumed, or train one on the text, in which each sentence counts once."""
     if checkpoint is not None:
         return MarianTokenizer.from_pretrained(checkpoint, local_files_only=True)
     texts = list(dict.fromkeys([text for pair in text.train for text in (pair.english, pair.target)] + copied))
     order = np.random.default_rng(seed).permutation(len(texts))
-    with tempfile.TemporaryDirectory() as made:
-        return train_vocabulary((texts[i] for i in order), ["en", *languages], arguments.vocabulary_size, Path(made))
+    with tempfile.TemporaryDirectory() as folder:
+        return train_vocabulary((texts[i] for i in order), ["en", *languages], arguments.vocabulary_size, Path(folder))
 
 
 def read_copied_texts(arguments: TranslatorArguments, seed: int) -> list[str]:
@@ -186,7 +197,7 @@ def read_copied_texts(arguments: TranslatorArguments, seed: int) -> list[str]:
 
 
 def weigh(pairs: list[SentencePair], arguments: TranslatorArguments) -> np.ndarray:
-    """Return how often each pair is drawn, relative to the others."""
+    """Return the sampling weight of each pair."""
     return sampling_weights(
         pairs,
         parse_weights(arguments.source_weights, "source_weights"),
@@ -196,10 +207,10 @@ def weigh(pairs: list[SentencePair], arguments: TranslatorArguments) -> np.ndarr
 
 
 def measure(folder: Path, test: list[SentencePair]) -> dict[str, Any]:
-    """Translate the test pairs greedily, both ways, as back-translation will.
+    """Translate the test pairs greedily in both directions, as back-translation does.
 
     Returns:
-        for each direction, sacreBLEU's BLEU by source of the pairs; its signature; and the speed.
+        BLEU of sacreBLEU by direction and source of the pairs, its signature, and the speed.
     """
     from sacrebleu.metrics import BLEU
 
@@ -208,18 +219,18 @@ def measure(folder: Path, test: list[SentencePair]) -> dict[str, Any]:
     seconds = sentences = 0.0
     for language in sorted({pair.language for pair in test}):
         pairs = [pair for pair in test if pair.language == language]
-        english, other = [pair.english for pair in pairs], [pair.target for pair in pairs]
-        for name, target, given, wanted in (
-            (f"en-{language}", language, english, other),
-            (f"{language}-en", "en", other, english),
+        english, foreign = [pair.english for pair in pairs], [pair.target for pair in pairs]
+        for name, target, texts, references in (
+            (f"en-{language}", language, english, foreign),
+            (f"{language}-en", "en", foreign, english),
         ):
             started = time.monotonic()
-            found = translator.translate(given, f"{tag(target)} ")
-            seconds, sentences = seconds + time.monotonic() - started, sentences + len(set(given))
+            translations = translator.translate(texts, f"{tag(target)} ")
+            seconds, sentences = seconds + time.monotonic() - started, sentences + len(set(texts))
             figures[name] = {}
             for source in sorted({pair.source for pair in pairs}):
                 rows = [i for i, pair in enumerate(pairs) if pair.source == source]
-                score = bleu.corpus_score([found[i] for i in rows], [[wanted[i] for i in rows]]).score
+                score = bleu.corpus_score([translations[i] for i in rows], [[references[i] for i in rows]]).score
                 figures[name][source] = {"bleu": round(score, 2), "sentences": len(rows)}
     return {
         "bleu": figures,
@@ -229,7 +240,7 @@ def measure(folder: Path, test: list[SentencePair]) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train as the module's docstring says."""
+    """Train with the options of a command line."""
     arguments, args = parse_config(
         (TranslatorArguments, TranslatorTrainingArguments), sys.argv[1:] if argv is None else argv
     )
@@ -237,6 +248,7 @@ def main(argv: list[str] | None = None) -> None:
     set_seed(args.seed)
     folder, files = Path(args.output_dir), parse_pairs(arguments.parallel_files, "parallel_files")
 
+    # The text, its vocabulary, and the examples.
     text = read_parallel_text(files)
     copied = read_copied_texts(arguments, args.seed)
     weights = weigh(text.train, arguments)
@@ -252,8 +264,9 @@ def main(argv: list[str] | None = None) -> None:
         max_length=arguments.max_length,
         seed=args.seed,
     )
-    in_a_step = args.gradient_accumulation_steps * args.train_batch_size * args.world_size
-    batches = Batches(examples, args.max_steps * in_a_step, arguments.batch_tokens, args.seed)
+    per_step = args.gradient_accumulation_steps * args.train_batch_size * args.world_size
+    batches = Batches(examples, args.max_steps * per_step, arguments.batch_tokens, args.seed)
+    # The model, training, and the result.
     model = build_model(arguments, tokenizer)
     if arguments.bilingual_start and checkpoint is None:
         start_bilingually(model, text.train, tokenizer)
@@ -274,7 +287,7 @@ def main(argv: list[str] | None = None) -> None:
                 "files": file_records([*files.values(), *filter(None, [arguments.copied_file])]),
                 "train_pairs": dict(Counter(f"{pair.language} {pair.source}" for pair in text.train)),
                 "left_out": {**text.left_out, "too long": examples.too_long},
-                "drawn": batches.drawn,
+                "drawn": batches.counts,
             }
             write_results(
                 saved,
@@ -284,7 +297,7 @@ def main(argv: list[str] | None = None) -> None:
                 measure(saved, text.test),
                 arguments,
                 seconds,
-                batches.drawn.total(),
+                batches.counts.total(),
             )
 
 

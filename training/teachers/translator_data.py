@@ -1,14 +1,15 @@
-"""What a translator is trained on: parallel text, the vocabulary and first vectors made of it, and its batches.
+"""Data of the translator: parallel text, the vocabulary and initial embeddings made from it, and batches.
 
-In the order in which the translator's script uses them:
+In the order in which the script of the translator uses them:
 
-- `read_parallel_text` keeps the sentences of test pairs out of training; `sampling_weights` sets how often a pair is drawn.
+- `read_parallel_text` excludes the sentences of test pairs from training; `sampling_weights` decides how often a pair is
+  drawn.
 - `train_vocabulary` makes SentencePiece pieces that all languages share, and a tag for each target language, such as
   `>>fr<<`. Tags and files are those of the Marian models on the Hub
   (https://huggingface.co/docs/transformers/model_doc/marian#multilingual-models).
-- `bilingual_vectors` makes embeddings in which a word lies near its translations, from parallel text alone.
-- `make_examples` encodes pairs in both directions; `Batches` draws them by weight, of similar length, as many as fit a
-  budget of tokens.
+- `bilingual_vectors` makes embeddings in which a word is close to its translations, from parallel text alone.
+- `make_examples` encodes pairs in both directions; `Batches` draws examples of similar length by weight, as many as fit in
+  a number of tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TEST, DEV = "test", "dev"
 WORD = re.compile(r"\w+")
 EOS, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 SPM_FILES = ("source.spm", "target.spm")
-JOINED = (2, 4)  # how many pairs make one long example
+JOINED = (2, 4)  # smallest and largest number of pairs in a joined example
 IGNORED = -100  # label of padding
 
 
@@ -42,8 +43,8 @@ class SentencePair(NamedTuple):
     """An English sentence and its translation.
 
     Attributes:
-        language: of the translation.
-        source: where the pair comes from.
+        language: language of the translation.
+        source: name of the corpus.
         split: "train", "dev" or "test".
     """
 
@@ -58,9 +59,9 @@ class ParallelText(NamedTuple):
     """Pairs to train and to measure on; no sentence of `test` is in `train`, in either language.
 
     Attributes:
-        train: to train on.
-        test: those whose split is "test".
-        left_out: how many pairs were left out, by reason.
+        train: pairs to train on.
+        test: pairs of the split "test".
+        left_out: number of pairs that were left out, by reason.
     """
 
     train: list[SentencePair]
@@ -72,10 +73,10 @@ def read_parallel_text(files: Mapping[str, str]) -> ParallelText:
     """Read sentence pairs.
 
     Args:
-        files: by language, a TSV file of `COLUMNS`; rows whose split is "dev" are left out with those of "test".
+        files: TSV file with `COLUMNS`, by language; the sentences of the splits "dev" and "test" are not trained on.
 
     Raises:
-        FileNotFoundError, ValueError: as `read_table`; ValueError too if there is nothing to train or to measure on.
+        FileNotFoundError, ValueError: as `read_table` does; ValueError also if there is nothing to train or to measure on.
     """
     pairs = [
         SentencePair(language, row["source"], row["split"], row["english"], row["target"])
@@ -95,14 +96,14 @@ def read_parallel_text(files: Mapping[str, str]) -> ParallelText:
         elif pair.split != TEST:
             train.append(pair)
     for language, path in files.items():
-        for kind, part in (("train", train), (TEST, test)):
-            if not any(pair.language == language for pair in part):
-                raise ValueError(f"{path} has no pairs to {kind} on: some rows must have {kind!r} as their split")
+        for split, split_pairs in (("train", train), (TEST, test)):
+            if not any(pair.language == language for pair in split_pairs):
+                raise ValueError(f"{path} has no pairs to {split} on: some rows must have {split!r} as their split")
     return ParallelText(train, test, left_out)
 
 
 def sentence_keys(pair: SentencePair) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return what sentences are compared by, each with its language: letters and digits, regardless of case."""
+    """Return the keys by which the two sentences are compared: the language, and letters and digits in lower case."""
     return ("en", _letters(pair.english)), (pair.language, _letters(pair.target))
 
 
@@ -112,19 +113,19 @@ def sampling_weights(
     word_weights: Mapping[str, float],
     length_power: float,
 ) -> np.ndarray:
-    """Compute how often each pair is drawn in a pass, on average and relative to the others.
+    """Compute the sampling weight of each pair.
 
     Args:
         pairs: sentence pairs.
-        source_weights: of a source's pairs; 1 by default.
-        word_weights: of pairs with a word in their English sentence; 1 by default.
-        length_power: a pair's weight grows with this power of its number of English words.
+        source_weights: factor of the pairs of a source, 1 by default.
+        word_weights: factor of pairs with a word in their English sentence, 1 by default.
+        length_power: exponent of the number of English words.
 
     Returns:
-        weights, (pairs,); a pair whose English sentence stands n times in its language has the n-th part.
+        weights, shape (pairs,); pairs of a language with the same English sentence share the weight of one.
 
     Raises:
-        ValueError: for a source that is not there, or if a language has no pair of a weight above 0.
+        ValueError: if there is no such source, or a language has no pair with a weight above 0.
     """
     sources = {pair.source for pair in pairs}
     if set(source_weights) - sources:
@@ -133,11 +134,11 @@ def sampling_weights(
     copies = Counter((pair.language, _letters(pair.english)) for pair in pairs)
     weights = np.empty(len(pairs))
     for i, pair in enumerate(pairs):
-        words = WORD.findall(pair.english)
-        weights[i] = source_weights.get(pair.source, 1.0) * len(words) ** length_power
+        tokens = WORD.findall(pair.english)
+        weights[i] = source_weights.get(pair.source, 1.0) * len(tokens) ** length_power
         weights[i] /= copies[pair.language, _letters(pair.english)]
         for word, weight in word_weights.items():
-            weights[i] *= weight if word in words else 1.0
+            weights[i] *= weight if word in tokens else 1.0
     for language in {pair.language for pair in pairs}:
         if not any(weights[i] for i, pair in enumerate(pairs) if pair.language == language):
             raise ValueError(f"every pair of {language} has the weight 0: there is nothing to train on")
@@ -154,15 +155,15 @@ def tag(language: str) -> str:
 
 
 def train_vocabulary(texts: Iterable[str], languages: Sequence[str], size: int, folder: Path) -> MarianTokenizer:
-    """Make a tokenizer from text, and save it.
+    """Train a tokenizer on text, and save it.
 
-    Characters that are not in the vocabulary are written as bytes, so that any text can be copied.
+    Characters that are not in the vocabulary are encoded as bytes, so that any text can be copied.
 
     Args:
-        texts: of all languages.
-        languages: that translations may be asked in.
-        size: tokens of the vocabulary; fewer if the text has no more pieces.
-        folder: where the tokenizer's files go.
+        texts: texts in all languages.
+        languages: target languages.
+        size: number of tokens in the vocabulary; there are fewer if the text has fewer pieces.
+        folder: folder of the tokenizer.
 
     Raises:
         ValueError: if the text is too small for a vocabulary, or `size` too small for the text's characters.
@@ -203,9 +204,9 @@ def train_vocabulary(texts: Iterable[str], languages: Sequence[str], size: int, 
 
 
 def encode_texts(texts: Sequence[str], tokenizer: MarianTokenizer) -> list[Any]:
-    """Encode texts without tag and end of sentence, much faster than the tokenizer does.
+    """Return the token ids of texts without tag and end of sentence, much faster than the tokenizer does.
 
-    In the vocabulary that `train_vocabulary` makes, a piece's id is SentencePiece's own.
+    In a vocabulary of `train_vocabulary`, the id of a piece is the one that SentencePiece uses.
     """
     encoded = tokenizer.spm_source.encode(list(texts), num_threads=-1)
     return [np.asarray(ids, dtype=np.int32) for ids in encoded]
@@ -216,53 +217,58 @@ def bilingual_vectors(
 ) -> np.ndarray:
     """Compute a vector for each piece of a shared vocabulary.
 
-    Pieces that stand in the same sentence pairs get similar vectors: latent semantic indexing of bilingual documents
+    Pieces that occur in the same sentence pairs get similar vectors: latent semantic indexing of bilingual documents
     (Dumais et al., 1997,
     https://aaai.org/papers/0003-ss97-05-003-automatic-cross-language-retrieval-using-latent-semantic-indexing/). A
-    translator with one embedding matrix for both sides then has to learn only where to look, since writing what it sees
-    is nearly right; from random embeddings it takes many times as many steps until it looks at its source at all.
+    translator with one embedding matrix for both sides then has to learn only which source token to attend to, since
+    copying its vector is nearly right. From random embeddings it takes many times as many steps until it attends to its
+    source at all.
 
     Args:
         sentences, translations: token ids of the two sides of each pair.
-        size: of the vocabulary.
-        width: of the vectors; numbers beyond `size` are 0.
+        size: size of the vocabulary.
+        width: size of the vectors; numbers beyond `size` are 0.
 
     Returns:
-        float32, (size, width), of unit length; random ones for pieces that stand in no pair.
+        vectors in float32 of unit length, shape (size, width); random vectors for pieces that occur in no pair.
     """
     from scipy.linalg import eigh
     from scipy.sparse import csr_matrix, diags
 
+    # Which pieces occur in which pairs, weighted by rarity: (pairs, pieces).
     pieces = [np.unique(np.concatenate(pair)) for pair in zip(sentences, translations, strict=True)]
     starts = np.cumsum([0, *map(len, pieces)])
-    stands = csr_matrix((np.ones(starts[-1], np.float32), np.concatenate(pieces), starts), shape=(len(pieces), size))
-    frequency = np.asarray(stands.sum(axis=0)).ravel()
+    occurs = csr_matrix((np.ones(starts[-1], np.float32), np.concatenate(pieces), starts), shape=(len(pieces), size))
+    frequency = np.asarray(occurs.sum(axis=0)).ravel()
     rarity = np.log1p(len(pieces) / (1 + frequency)).astype(np.float32)
-    weighted = stands @ diags(rarity)
+    weighted = occurs @ diags(rarity)
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     documents = diags(1 / np.maximum(lengths, 1e-6)) @ weighted  # (pairs, pieces), rows of unit length
-    likeness = (documents.T @ documents).toarray()  # (pieces, pieces)
-    norms = np.sqrt(np.maximum(np.diag(likeness), 1e-12))
-    values, vectors = eigh(likeness / norms[:, None] / norms, subset_by_index=[max(size - width, 0), size - 1])
-    found = np.zeros((size, width))
-    found[:, : len(values)] = vectors * np.sqrt(np.maximum(values, 0))
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    random = np.random.default_rng(0).normal(size=found.shape)
-    found = np.where(lengths > 1e-6, found, random)
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    # The largest eigenvectors of the pieces' cosine similarities.
+    similarity = (documents.T @ documents).toarray()  # (pieces, pieces)
+    norms = np.sqrt(np.maximum(np.diag(similarity), 1e-12))
+    values, vectors = eigh(similarity / norms[:, None] / norms, subset_by_index=[max(size - width, 0), size - 1])
+    embeddings = np.zeros((size, width))
+    embeddings[:, : len(values)] = vectors * np.sqrt(np.maximum(values, 0))
+    # Pieces that occur in no pair have a vector of length 0: they get a random one.
+    lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
+    random = np.random.default_rng(0).normal(size=embeddings.shape)
+    embeddings = np.where(lengths > 1e-6, embeddings, random)
+    return (embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)).astype(np.float32)
 
 
 @dataclass
 class Examples:
-    """What can be drawn.
+    """Examples of translation, as columns.
 
     Attributes:
+        max_length: maximum number of tokens per text.
         tags: token that asks for the target language.
-        sources: token ids of what is read, the end of sentence included.
-        targets: token ids of what is to be written, the end of sentence included.
-        weights: how often each is drawn, relative to the others.
-        origins: where each comes from.
-        too_long: how many were left out.
+        sources: token ids of the text to translate, with the end of sentence.
+        targets: token ids of the translation, with the end of sentence.
+        weights: sampling weight of each example.
+        origins: corpus of each example.
+        too_long: number of examples that were left out.
     """
 
     max_length: int
@@ -296,34 +302,34 @@ def make_examples(
     max_length: int,
     seed: int,
 ) -> Examples:
-    """Encode pairs in both directions, long examples joined from several, and English text to copy.
+    """Encode pairs in both directions, long examples that join several pairs, and English text to copy.
 
     Args:
         pairs: sentence pairs.
-        weights: how often each is drawn, (pairs,).
-        copied: English texts.
-        tokenizer: from `train_vocabulary`.
-        joined_share: joined examples for each pair.
-        copied_share: of all that is drawn, how much is copied.
-        max_length: tokens of the longest text.
-        seed: of what is joined.
+        weights: sampling weight of each pair, shape (pairs,).
+        copied: English texts to copy.
+        tokenizer: tokenizer of `train_vocabulary`.
+        joined_share: number of joined examples per pair.
+        copied_share: share of copied text in all examples.
+        max_length: maximum number of tokens per text.
+        seed: seed of the choice of pairs to join.
     """
     languages = ["en", *sorted({pair.language for pair in pairs})]
     tags = {name: tokenizer.get_vocab()[tag(name)] for name in languages}
     english = _encode([pair.english for pair in pairs], tokenizer)
-    other = _encode([pair.target for pair in pairs], tokenizer)
+    foreign = _encode([pair.target for pair in pairs], tokenizer)
     examples = Examples(max_length)
 
     def add_both(group: Sequence[int], origin: str) -> None:
-        """Add both directions of one pair, or of some in a row."""
+        """Add both directions of a pair, or of several pairs that are joined."""
         language, weight = pairs[group[0]].language, float(np.mean(weights[group]))
-        texts = [np.concatenate([*(side[i][:-1] for i in group[:-1]), side[group[-1]]]) for side in (english, other)]
+        texts = [np.concatenate([*(side[i][:-1] for i in group[:-1]), side[group[-1]]]) for side in (english, foreign)]
         examples.add(tags[language], texts[0], texts[1], weight, origin)
         examples.add(tags["en"], texts[1], texts[0], weight, origin)
 
     for i, pair in enumerate(pairs):
         add_both([i], f"{pair.language} {pair.source}")
-    for group in _joined(pairs, weights, round(joined_share * len(pairs)), np.random.default_rng(seed)):
+    for group in _groups_to_join(pairs, weights, round(joined_share * len(pairs)), np.random.default_rng(seed)):
         add_both(group, f"{pairs[group[0]].language} joined")
     if copied:
         weight = copied_share / (1 - copied_share) * sum(examples.weights) / len(copied)
@@ -333,16 +339,16 @@ def make_examples(
 
 
 class Batches(torch.utils.data.Dataset):
-    """A data set each of whose items is a batch, so that the Trainer's own sampling and resuming apply to batches.
+    """A data set whose items are batches, so that the Trainer's sampling and resuming apply to batches.
 
     Args:
-        examples: what can be drawn.
-        count: how many batches.
-        batch_tokens: most tokens of a batch in one language, padding included.
-        seed: of what is drawn.
+        examples: examples to draw.
+        count: number of batches.
+        batch_tokens: maximum number of tokens per batch in one language, with padding.
+        seed: seed of the draws.
 
     Attributes:
-        drawn: how many examples of each origin there are in all batches.
+        counts: number of examples of each origin in all batches.
     """
 
     def __init__(self, examples: Examples, count: int, batch_tokens: int, seed: int) -> None:
@@ -351,46 +357,49 @@ class Batches(torch.utils.data.Dataset):
         lengths = np.array([max(len(a) + 1, len(b)) for a, b in zip(examples.sources, examples.targets, strict=True)])
         expected = np.array(examples.weights) / np.mean(examples.weights)
         self._batches: list[list[int]] = []
-        while len(self._batches) < count:  # a pass over all examples, each as often as it is expected on average
+        while len(self._batches) < count:  # one epoch, in which an example occurs `expected` times on average
             copies = np.floor(expected + random.random(len(expected))).astype(int)
-            drawn = random.permutation(np.repeat(np.arange(len(expected)), copies))
-            batches = batches_by_tokens(lengths[drawn].tolist(), batch_tokens)
-            self._batches += [drawn[batches[i]].tolist() for i in random.permutation(len(batches))]
+            order = random.permutation(np.repeat(np.arange(len(expected)), copies))
+            batches = batches_by_tokens(lengths[order].tolist(), batch_tokens)
+            self._batches += [order[batches[i]].tolist() for i in random.permutation(len(batches))]
         del self._batches[count:]
-        self.drawn = Counter(examples.origins[i] for batch in self._batches for i in batch)
+        self.counts = Counter(examples.origins[i] for batch in self._batches for i in batch)
 
     def __len__(self) -> int:
         """Return the number of batches."""
         return len(self._batches)
 
     def __getitem__(self, index: int) -> list[tuple[list[int], list[int]]]:
-        """Return a batch: source with its tag, and target, of each example."""
-        of = self.examples
-        return [([of.tags[i], *of.sources[i].tolist()], of.targets[i].tolist()) for i in self._batches[index]]
+        """Return a batch: the source of each example with its tag, and the target."""
+        examples = self.examples
+        return [
+            ([examples.tags[i], *examples.sources[i].tolist()], examples.targets[i].tolist())
+            for i in self._batches[index]
+        ]
 
 
 class BatchCollator:
-    """Pads the items of `Batches`.
+    """Pads the batches of `Batches`.
 
     Args:
         pad: id of the padding token.
-        start: id that the decoder begins with.
+        start: id of the first token of the decoder.
     """
 
     def __init__(self, pad: int, start: int) -> None:
         self.pad, self.start = pad, start
 
     def __call__(self, items: list[list[tuple[list[int], list[int]]]]) -> dict[str, torch.Tensor]:
-        """Return the model's inputs and labels, (pairs, tokens)."""
-        pairs = [pair for item in items for pair in item]
+        """Return the inputs of the model and the labels, shape (pairs, tokens)."""
+        pairs = [pair for batch in items for pair in batch]
         sources = _pad([source for source, _ in pairs], self.pad)
         labels = _pad([target for _, target in pairs], IGNORED)
-        begun = torch.full_like(labels[:, :1], self.start)
+        starts = torch.full_like(labels[:, :1], self.start)
         return {
             "input_ids": sources,
             "attention_mask": (sources != self.pad).long(),
             "decoder_input_ids": torch.cat(
-                [begun, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.pad)], 1
+                [starts, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.pad)], 1
             ),
             "labels": labels,
         }
@@ -401,10 +410,10 @@ def _encode(texts: list[str], tokenizer: MarianTokenizer) -> list[np.ndarray]:
     return [np.concatenate([ids, end]) for ids in encode_texts(texts, tokenizer)]
 
 
-def _joined(
+def _groups_to_join(
     pairs: list[SentencePair], weights: np.ndarray, count: int, random: np.random.Generator
 ) -> list[list[int]]:
-    """Choose which pairs stand in a row; all of one language."""
+    """Draw groups of pairs of one language to join."""
     by_language: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         by_language.setdefault(pair.language, []).append(i)
@@ -412,8 +421,8 @@ def _joined(
     for members in by_language.values():
         chances = weights[members] / weights[members].sum()
         sizes = random.integers(*JOINED, endpoint=True, size=round(count * len(members) / len(pairs)))
-        drawn = random.choice(members, sizes.sum(), p=chances)
-        groups += [group.tolist() for group in np.split(drawn, np.cumsum(sizes)[:-1]) if len(group)]
+        draws = random.choice(members, sizes.sum(), p=chances)
+        groups += [group.tolist() for group in np.split(draws, np.cumsum(sizes)[:-1]) if len(group)]
     return groups
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bleurt_repro.datasets_builders.ratings.splits import connected_rows, split_without_overlap
+from bleurt_repro.datasets_builders.ratings.splits import connected_rows, segment_folds, split_without_overlap
 from bleurt_repro.datasets_builders.ratings.wmt import split_by_year
 from tests.real_data import segments, wmt_ratings
 
@@ -95,3 +95,14 @@ def test_real_ratings_never_leak(shared_data, year, ratio):
         train, validation = split_without_overlap(rows, ratio, seed)
         assert not segments(rows[i] for i in train) & segments(rows[i] for i in validation)
         assert abs(len(validation) - ratio * len(rows)) < 1
+
+
+def test_folds_keep_ratings_of_one_source_and_reference_together():
+    rows = [{"source": f"s{i % 10}", "reference": f"r{i % 5}"} for i in range(40)]
+    folds = segment_folds(rows, 4, seed=1)
+    assert sorted(i for fold in folds for i in fold) == list(range(40)) and max(map(len, folds)) <= 12
+    texts = [{(rows[i]["source"], rows[i]["reference"]) for i in fold} for fold in folds]
+    assert sum(map(len, texts)) == len(set.union(*texts)) == 10
+    assert folds == segment_folds(rows, 4, seed=1) != segment_folds(rows, 4, seed=2)
+    with pytest.raises(ValueError, match="cannot divide 10 segments into 11 folds"):
+        segment_folds(rows, 11)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.metrics.rows import Texts, score_texts
 from bleurt_repro.training.metrics.samples import read_ratings
 from bleurt_repro.training.metrics.statistics import williams_test
+from bleurt_repro.training.training_references import TrainingReferences
 from tests.tiny_experiments import CANDIDATES, REFERENCE, write_ratings
 
 # chrF++ ranks these from worst to best
@@ -74,6 +76,32 @@ def test_checkpoints_and_baselines_stand_in_one_table(tmp_path, tiny_scorer):
     assert "| sentbleu" in table and "fi-en" in table and "average" in table
     assert results["rows"][0]["signature"].startswith("checkpoint:tiny|hash:")
     assert results["data"]["records"] == 8
+
+
+def test_an_overlap_with_training_references_is_said(tmp_path, tiny_scorer):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    seen = shutil.copytree(tiny_scorer, tmp_path / "seen")
+    TrainingReferences.from_texts([REFERENCE.upper(), "another"]).write(seen)
+    unseen = shutil.copytree(tiny_scorer, tmp_path / "unseen")
+    TrainingReferences.from_texts(["another"]).write(unseen)
+    unknown = str(tiny_scorer)
+    with pytest.warns(
+        UserWarning, match="seen was fine-tuned on 1 of the 1 different references .*measure it on other"
+    ):
+        results = run(
+            tmp_path / "out", ratings=ratings, checkpoint=[str(seen), str(unseen), unknown], baselines=["ter"]
+        )
+    table = (tmp_path / "out" / "table.md").read_text()
+    lines = table[table.index("Training references among those measured:") :].splitlines()[1:5]
+    assert lines == [
+        "- seen: **1 of 1; its agreement is too high**",
+        "- unseen: none of 1",
+        "- tiny: training references unknown",
+        "",
+    ]
+    assert [row.get("training_references") for row in results["rows"]] == [
+        {"references": 1, "seen": 1}, {"references": 1, "seen": 0}, None, None,
+    ]  # fmt: skip
 
 
 def test_checkpoints_score_in_the_precision_that_is_asked_for(tmp_path, tiny_scorer):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bleurt_repro.training.experiments import trained_models as fine_tuning
-from bleurt_repro.training.experiments.robleurt import draw_table, main
+from bleurt_repro.training.experiments.robleurt import draw_table, main, read_published
 from tests.tiny_experiments import write_config, write_data
 from tests.tiny_robertas import make_tiny_encoder
 
@@ -38,6 +38,47 @@ def test_the_rows_of_each_table(done):
     assert "inputs:source+candidate+reference|max_length:40|" in signatures["RoBLEURT-Src"]
     assert "inputs:candidate+reference|max_length:32|" in signatures["RoBLEURT-NoSrc"]
     assert (folder / "tables.md").read_text() == draw_table(results)
+
+
+@pytest.mark.long
+def test_the_published_tables_stand_below_ours(done):
+    _, results, _ = done
+    table = draw_table(results)
+    headings = [line for line in table.splitlines() if line.startswith("## Table")]
+    assert [heading[:10] for heading in headings] == [f"## Table {number}" for number in "12345"]
+    fifth = table[table.index("## Table 5") : table.index("## Noise")]
+    assert fifth.index("RoBLEURT-Src, full set") < fifth.index("published: Wan et al. (2021)")
+    assert "| noisy items rescored | 14.1 " in " ".join(fifth.split())
+
+
+def test_published_values_are_those_of_the_paper():
+    published = read_published()
+    assert {number: len(rows) for number, rows in published.items()} == {"1": 7, "2": 2, "3": 3, "4": 2, "5": 3}
+    assert published["1"]["RoBLEURT"]["cs-en"] == 0.152 and published["1"]["sentBLEU"]["ru-en"] == -0.005
+    # One model stands in tables 2 to 5.
+    shared = ("cs-en", "de-en", "ja-en", "ru-en", "zh-en")
+    rows = [published[n][m] for n, m in (("2", "RoBLEURT-Src"), ("3", "Src large-xnli"), ("4", "Src w pretrain"))]
+    rows.append(published["5"]["noisy items rescored"])
+    assert len({tuple(row[group] for group in shared) for row in rows}) == 1
+
+
+@pytest.mark.long
+def test_with_folds_each_seed_validates_on_one_and_trains_on_the_others(tmp_path):
+    encoder = str(make_tiny_encoder(tmp_path / "xlm-roberta", "xlm-roberta"))
+    words = ["--data", write_data(tmp_path / "data", 2018), "--encoder", encoder, "--finetune", write_config(tmp_path)]
+    words += ["--baselines", "chrf++", "--seeds", "1", "2", "--resamples", "0", "--folds", "2"]
+    results = main([*words, "--output", str(tmp_path / "out")])
+    files = {
+        f"{name}-fold{i}": [json.loads(line) for line in (tmp_path / "out" / "data" / f"{name}-fold{i}.jsonl").open()]
+        for name in ("train-rescore", "validation")
+        for i in (0, 1)
+    }
+    assert [len(rows) for rows in files.values()] == [70, 70, 10, 10]
+    for i in (0, 1):
+        sides = [{row["reference"] for row in files[f"{name}-fold{i}"]} for name in ("train-rescore", "validation")]
+        assert not sides[0] & sides[1]
+    (both,) = [row for row in results["rows"] if row["name"] == "RoBLEURT"]
+    assert both["weights"] == [0.25] * 4
 
 
 @pytest.mark.long
@@ -87,5 +128,7 @@ def test_what_it_needs(tmp_path):
         main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out")])
     with pytest.raises(ValueError, match="noise must be one of"):
         main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out"), "--noise", "keep"])
+    with pytest.raises(ValueError, match="folds must be 0 .none., or 2 or more, found 1"):
+        main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out"), "--folds", "1"])
     with pytest.raises(ValueError, match="noise_within must be dataset or year, found 'pair'"):
         main(["--data", data, "--encoder", "x", "--output", str(tmp_path / "out"), "--noise_within", "pair"])

@@ -10,7 +10,7 @@ import pytest
 from bleurt_repro.datasets_builders.ratings.webnlg import TRAINING_SYSTEMS
 from bleurt_repro.training.experiments.webnlg import draw_table, main, make_outputs
 from bleurt_repro.training.metrics.rows import Row
-from tests.tiny_experiments import write_config
+from tests.tiny_experiments import make_ratings, write_config
 
 
 def write_ratings(path):
@@ -48,7 +48,7 @@ def test_the_highest_score_over_references_counts():
     ]  # fmt: skip
     row = Row("x", "baseline", [np.array([1.0, 5.0, 3.0])], "")
     assert outputs.highest(row).vectors[0].tolist() == [5.0, 3.0]
-    assert outputs.places(rows).tolist() == [0, 1]
+    assert outputs.indices(rows).tolist() == [0, 1]
 
 
 def test_splits_and_models_are_measured_and_drawn(tmp_path, tiny_scorer):
@@ -75,6 +75,29 @@ def test_splits_and_models_are_measured_and_drawn(tmp_path, tiny_scorer):
     assert (out / "table.md").read_text() == draw_table(json.loads((out / "results.json").read_text()))
 
 
+def test_the_full_model_learns_from_the_wmt_ratings_of_2016_to_2018_first(tmp_path, tiny_scorer):
+    rows = {year: make_ratings(20, seed=year, year=year) for year in (2015, 2016, 2018)}
+    (tmp_path / "wmt").mkdir()
+    for name, years in (("train", (2015, 2016, 2018)), ("validation", (2015, 2018))):
+        lines = [json.dumps(row) for year in years for row in rows[year]]
+        (tmp_path / "wmt" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    words = ["--data", write_ratings(tmp_path / "webnlg.jsonl"), "--output", str(tmp_path / "out"), "--resamples", "0"]
+    words += ["--training_systems", "0", "--training_inputs", "10", "--aspects", "grammar"]
+    words += ["--finetune", write_config(tmp_path), "--wmt_data", str(tmp_path / "wmt")]
+    with pytest.raises(ValueError, match="name the pre-trained model that is fine-tuned on --wmt-data: --pretrained"):
+        main(words)
+    results = main([*words, "--pretrained", str(tiny_scorer)])
+    assert [row["name"] for row in results["conditions"][0]["rows"]] == ["BLEURT"]
+    assert [row["name"] for row in results["conditions"][1]["rows"]] == ["BLEURT -wmt", "BLEURT"]
+    files = {side: tmp_path / "out" / "data" / f"wmt-{side}.jsonl" for side in ("train", "validation")}
+    years = {side: {json.loads(line)["year"] for line in file.open()} for side, file in files.items()}
+    assert years == {"train": {2016, 2018}, "validation": {2018}}
+    with pytest.raises(ValueError, match=r"the train ratings of .*wmt have none of \[2030\]"):
+        main([*words, "--pretrained", str(tiny_scorer), "--wmt_years", "2030"])
+    with pytest.raises(ValueError, match="give either wmt_data, from which the full model is trained, or wmt_tuned"):
+        main([*words, "--wmt_tuned", "x"])
+
+
 def test_an_unknown_aspect(tmp_path):
-    with pytest.raises(ValueError, match="unknown aspects style: known are fluency, grammar, semantics"):
+    with pytest.raises(ValueError, match="unknown aspects style: available are fluency, grammar, semantics"):
         main(["--data", "x", "--output", str(tmp_path), "--aspects", "style"])

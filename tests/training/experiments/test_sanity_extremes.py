@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from bleurt_repro.training.experiments.extremes import KINDS, make_extremes, measure_extremes, read_references
+from bleurt_repro.training.experiments.extremes import CATEGORIES, make_extremes, measure_extremes, read_references
 from bleurt_repro.training.experiments.sanity import SanityOptions, run_sanity
 from bleurt_repro.training.metrics import baselines
 from bleurt_repro.training.metrics.baselines import Scored
@@ -55,8 +55,8 @@ def test_faulty_references(tmp_path, text, message):
 
 def test_candidates_at_the_extremes():
     made = make_extremes(RATED, seed=3)
-    entries = list(zip(made.references, made.candidates, made.kinds, strict=True))
-    assert {kind: made.kinds.count(kind) for kind in ("identical", "rated", "unrelated", "empty")} == {
+    entries = list(zip(made.references, made.candidates, made.categories, strict=True))
+    assert {kind: made.categories.count(kind) for kind in ("identical", "rated", "unrelated", "empty")} == {
         "identical": 3,
         "rated": 2,
         "unrelated": 3,
@@ -89,7 +89,7 @@ def test_the_checks_by_hand():
     assert (measured["against"]["rated"]["right"], measured["against"]["rated"]["n"]) == (2, 2)
     assert (measured["against"]["unrelated"]["right"], measured["against"]["unrelated"]["n"]) == (2, 3)
     assert measured["empty"]["rated"] == {"mean": 0.0, "highest": 0.0, "in_lowest_percent": 1.0}
-    assert list(measured["candidates"]) == list(KINDS)
+    assert list(measured["candidates"]) == list(CATEGORIES)
 
 
 def test_a_metric_that_tells_nothing_apart_fails_every_check():
@@ -103,7 +103,7 @@ def test_percentiles_by_hand():
     # two rated candidates, of score 2 / 3 (four of six words) and 2 / 5; one empty candidate is put between them
     made = make_extremes(RATED)
     scores = np.array(overlap(made.references, made.candidates).scores)
-    scores[np.array(made.kinds) == "empty"] = [0.5, 0.1, 0.9]
+    scores[np.array(made.categories) == "empty"] = [0.5, 0.1, 0.9]
     measured = measure_extremes(made, lambda r, c: Scored(scores.tolist(), "stub"))
     assert measured["empty"]["rated"] == {
         "mean": pytest.approx((50 + 0 + 100) / 3),

@@ -328,8 +328,8 @@ def test_published_rows_and_who_saw_such_ratings_are_columns_of_the_table(rating
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--measures", "comet"], "unknown measures comet: known are kendall_tau"),
-        (["--saw-ratings", "x"], "saw_ratings names x, which is no row: rows are chrf"),
+        (["--measures", "comet"], "unknown measures comet: available are kendall_tau"),
+        (["--saw-ratings", "x"], "saw_ratings names x, but there is no such row: rows are chrf"),
         (["--resample", "words"], "resample must be segments or rows, found 'words'"),
     ],
 )

@@ -87,9 +87,9 @@ def test_batches_keep_to_the_budget_and_the_weights() -> None:
     sizes = [[len(source) for source, _ in batches[i]] for i in range(200)]
     assert all(len(batch) * max(batch) <= 60 for batch in sizes)
     assert np.mean([max(batch) - min(batch) for batch in sizes]) < 1  # alike in length
-    often = sum(count for name, count in batches.drawn.items() if int(name) % 2 == 0)
-    assert often / batches.drawn.total() == pytest.approx(0.75, abs=0.03)
-    assert batches.drawn.total() == sum(len(batch) for batch in sizes)
+    often = sum(count for name, count in batches.counts.items() if int(name) % 2 == 0)
+    assert often / batches.counts.total() == pytest.approx(0.75, abs=0.03)
+    assert batches.counts.total() == sum(len(batch) for batch in sizes)
 
 
 def test_batches_depend_on_the_seed_only() -> None:
