@@ -22,6 +22,7 @@ HEADINGS = (
     "experts, same sentence: acc_eq",
     "crowd: tau",
     "minimal pairs, %",
+    "near copies, %",
     "pairs per second",
     "download, MB",
 )
@@ -51,19 +52,21 @@ def averages(measure: str, *names: str) -> dict[str, float]:
     return {row["name"]: row["average"][measure] for row in rows}
 
 
-def minimal_pairs(*names: str) -> dict[str, float]:
-    """Return the share of minimal pairs that each metric ranks right in results of `experiment sanity`."""
+def shares_right(table: str, *names: str) -> dict[str, float]:
+    """Return the share of a table's rows that each metric gets right in results of `experiment sanity`."""
     rows = [row for name in reversed(names) for row in read(name)["rows"]]
-    return {row["name"]: row["tables"]["minimal_pairs"]["shares"]["overall"]["share"] for row in rows}
+    return {row["name"]: row["tables"][table]["shares"]["overall"]["share"] for row in rows}
 
 
 def draw_table() -> str:
     """Return the table as Markdown."""
+    sanity = ("sanity", "sanity-base", "sanity-bertscore")
     columns = (
         averages("kendall_tau", "mqm21"),
         averages("acc_eq", "mqm21"),
         averages("kendall_tau", "wmt18", "wmt18-base"),
-        minimal_pairs("sanity", "sanity-base", "sanity-bertscore"),
+        shares_right("minimal_pairs", *sanity),
+        shares_right("near_copies", *sanity),
     )
     cells = []
     for heading, name, speed, size in ROWS:
@@ -72,7 +75,7 @@ def draw_table() -> str:
         cells.append([heading, *numbers, "" if rate is None else f"{rate:.0f}", size or ""])
     published = {row["name"]: row["average"]["kendall_tau"] for row in read("wmt18")["published"]}
     for name, heading in PUBLISHED.items():
-        cells.append([heading, "", "", _percent(published[name]), "", "", ""])
+        cells.append([heading, "", "", _percent(published[name]), "", "", "", ""])
     return markdown_table(HEADINGS, cells) + "\n"
 
 
