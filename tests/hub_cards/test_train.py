@@ -48,6 +48,7 @@ def test_a_run_leaves_a_card_of_its_own_figures(ratings, start, tmp_path):
     assert stages(card) == [["Fine-tuning", "`start`", "256"]]
     assert f"| {results['best']['value']:.3f} " in card
     assert "data hashes: `results.json`" in card and str(tmp_path) not in card
+    assert 'BleurtScorer("path/to/out")' in card and "`checkpoint:out|hash:" in card and ".tmp" not in card
     # A second run starts from the first, and its card tells of both.
     again = {**ratings, "--output_dir": str(tmp_path / "again")}
     assert finetune({"--model": str(tmp_path / "out")}, again, FEW) == 0
