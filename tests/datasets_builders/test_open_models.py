@@ -39,10 +39,10 @@ def hub(monkeypatch, tiny_teachers, tmp_path):
     pickled = shutil.copytree(tiny_teachers.translator, tmp_path / "main")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     discussions = [SimpleNamespace(title=CONVERSION_TITLE, num=7)]
-    asked = []
+    calls = []
 
     def download(repo_id, revision=None, allow_patterns=None):
-        asked.append((repo_id, revision))
+        calls.append((repo_id, revision))
         assert "*.spm" in allow_patterns and not any("bin" in pattern for pattern in allow_patterns)
         return str(tiny_teachers.translator if revision == "refs/pr/7" else pickled)
 
@@ -53,7 +53,7 @@ def hub(monkeypatch, tiny_teachers, tmp_path):
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    return SimpleNamespace(asked=asked, discussions=discussions)
+    return SimpleNamespace(asked=calls, discussions=discussions)
 
 
 def test_converted_weights_are_found(hub, tiny_teachers):

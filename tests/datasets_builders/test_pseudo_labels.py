@@ -68,8 +68,8 @@ def test_labels_are_the_mean_of_the_teachers_standardised(parallel, judges, tmp_
 def test_words_are_dropped_from_some_hypotheses(parallel, tmp_path):
     info = make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "out")))
     triples = lines(tmp_path / "out" / "triples.jsonl")
-    given = [f"{text[:-5]} {i}" for i, text in enumerate(SENTENCES)]
-    for triple, text in zip(triples, given, strict=True):
+    hypotheses = [f"{text[:-5]} {i}" for i, text in enumerate(SENTENCES)]
+    for triple, text in zip(triples, hypotheses, strict=True):
         if triple["word_dropping"]:
             assert set(triple["candidate"].split()) <= set(text.split())
         else:
@@ -99,12 +99,12 @@ def test_a_killed_run_goes_on_and_more_records_are_added(parallel, judges, tmp_p
     monkeypatch.setattr(pseudo_labels, "PART_SIZE", 5)
     whole = PseudoLabelOptions(parallel, str(tmp_path / "whole"), teachers=judges[:1])
     make_pseudo_labels(whole)
-    made = []
+    batches = []
     score = BleurtScorer.compute_quietly
 
     def killed(self, **texts):
-        made.append(len(texts["candidates"]))
-        if len(made) == 2:
+        batches.append(len(texts["candidates"]))
+        if len(batches) == 2:
             raise KeyboardInterrupt
         return score(self, **texts)
 
@@ -113,15 +113,15 @@ def test_a_killed_run_goes_on_and_more_records_are_added(parallel, judges, tmp_p
     with pytest.raises(KeyboardInterrupt):
         make_pseudo_labels(options)
     make_pseudo_labels(options)
-    assert made == [5, 5, 5, 2]  # the first part was not scored again
+    assert batches == [5, 5, 5, 2]  # the first part was not scored again
     assert (tmp_path / "out" / "train.jsonl").read_text() == (tmp_path / "whole" / "train.jsonl").read_text()
 
 
 def test_teachers_and_files_of_scores_can_weigh_more_or_less(parallel, judges, tmp_path):
     scores = tmp_path / "comet.txt"
     scores.write_text("".join(f"{i % 5}\n" for i in range(12)))
-    given = {"teachers": judges[:1], "score_files": (str(scores),)}
-    make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "out"), **given, weights=(3.0, 1.0)))
+    options = {"teachers": judges[:1], "score_files": (str(scores),)}
+    make_pseudo_labels(PseudoLabelOptions(parallel, str(tmp_path / "out"), **options, weights=(3.0, 1.0)))
     rows = rating_records(tmp_path / "out" / "train.jsonl")
     teacher = BleurtScorer(judges[0]).score(
         references=[row["reference"] for row in rows], candidates=[row["candidate"] for row in rows]
@@ -130,7 +130,7 @@ def test_teachers_and_files_of_scores_can_weigh_more_or_less(parallel, judges, t
     assert [row["score"] for row in rows] == pytest.approx(expected.tolist(), abs=1e-4)
     for weights in [(1.0,), (1.0, 0.0), (1.0, float("nan"))]:
         with pytest.raises(ValueError, match="expected a weight above 0 for each of 2 teachers and score files"):
-            PseudoLabelOptions(parallel, str(tmp_path / "out"), **given, weights=weights)
+            PseudoLabelOptions(parallel, str(tmp_path / "out"), **options, weights=weights)
 
 
 def test_teachers_in_half_precision_give_nearly_the_same_labels(parallel, judges, tmp_path):
@@ -203,13 +203,13 @@ def test_killed_at_any_operation_labels_and_their_record_are_of_one_run(tmp_path
     folder = tmp_path / "set"
 
     def make(weight):
-        words = {
+        options = {
             "input": str(source),
             "output": str(folder),
             "score_files": tuple(map(str, files)),
             "dropping_rate": 0.0,
         }
-        make_pseudo_labels(PseudoLabelOptions(**words, weights=(1.0, weight)), progress=False)
+        make_pseudo_labels(PseudoLabelOptions(**options, weights=(1.0, weight)), progress=False)
         return {name: (folder / name).read_bytes() for name in ("train.jsonl", "info.json")}
 
     new, old = make(3.0), make(1.0)

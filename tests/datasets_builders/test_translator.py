@@ -60,8 +60,8 @@ def test_likelihood_is_the_mean_log_probability_of_the_tokens(tiny_teachers, tra
         inputs = tokenizer(">>en<< " + source, text_target=target, return_tensors="pt")
         with torch.no_grad():
             expected.append(-model(**inputs).loss.item())
-    found = translator.log_likelihoods(sources, targets, ">>en<< ")
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    means = translator.log_likelihoods(sources, targets, ">>en<< ")
+    np.testing.assert_allclose(means, expected, atol=1e-5)
     small = Translator(str(tiny_teachers.translator), device="cpu", batch_tokens=64)
     np.testing.assert_allclose(small.log_likelihoods(sources, targets, ">>en<< "), expected, atol=1e-5)
 

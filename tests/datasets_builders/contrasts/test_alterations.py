@@ -114,10 +114,10 @@ def test_a_phrase_is_left_out_and_the_sentence_stays_one():
 
 
 def test_a_phrase_of_another_sentence_is_put_in():
-    text, other = "The shop is closed.", "He left after the concert."
-    assert put_in(text, other, np.random.default_rng(0)) == "The shop is closed after the concert."
+    text, donor = "The shop is closed.", "He left after the concert."
+    assert put_in(text, donor, np.random.default_rng(0)) == "The shop is closed after the concert."
     assert put_in(text, "He left.", np.random.default_rng(0)) is None
-    assert put_in("He slept after the concert.", other, np.random.default_rng(0)) is None
+    assert put_in("He slept after the concert.", donor, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -155,7 +155,7 @@ def test_a_text_with_nothing_to_change_gives_none(change):
 
 
 @pytest.mark.parametrize(
-    ("text", "altered", "other", "expected"),
+    ("text", "altered", "paraphrase", "expected"),
     [
         ("Ann saw Tom.", "Tom saw Ann.", "Tom was seen by Ann.", "Ann was seen by Tom."),
         ("It took 5 days.", "It took 7 days.", "After 5 days it was done.", "After 7 days it was done."),
@@ -167,5 +167,5 @@ def test_a_text_with_nothing_to_change_gives_none(change):
         ("The cat.", "The cat.", "The cat.", None),
     ],
 )
-def test_a_text_is_altered_as_another_was(text, altered, other, expected):
-    assert alter_alike(text, altered, other) == expected
+def test_a_text_is_altered_as_another_was(text, altered, paraphrase, expected):
+    assert alter_alike(text, altered, paraphrase) == expected

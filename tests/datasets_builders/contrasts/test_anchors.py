@@ -32,10 +32,19 @@ def ratings(count=80):
 
 
 def test_each_kind_is_made_as_often_and_marked():
-    kinds = Counter(row["system"] for row in make_anchors(ratings(), share=0.8, seed=1))
-    assert kinds == {
-        f"anchor: {kind}": 8
-        for kind in ("identical", "empty", "unrelated", "shuffled", "words dropped", "number", "name", "negation")
+    counts = Counter(row["system"] for row in make_anchors(ratings(), share=0.8, seed=1))
+    assert counts == {
+        f"anchor: {alteration}": 8
+        for alteration in (
+            "identical",
+            "empty",
+            "unrelated",
+            "shuffled",
+            "words dropped",
+            "number",
+            "name",
+            "negation",
+        )
     }
 
 
@@ -43,8 +52,8 @@ def test_scores_are_quantiles_of_the_ratings():
     rows = ratings()
     anchors = make_anchors(rows, share=0.8, seed=1)
     by_kind = {
-        kind: [row["score"] for row in anchors if row["system"] == f"anchor: {kind}"]
-        for kind in ("identical", "empty", "unrelated", "shuffled", "words dropped", "number")
+        alteration: [row["score"] for row in anchors if row["system"] == f"anchor: {alteration}"]
+        for alteration in ("identical", "empty", "unrelated", "shuffled", "words dropped", "number")
     }
     scores = [row["score"] for row in rows]
     assert set(by_kind["identical"]) == {max(scores)}
@@ -57,13 +66,13 @@ def test_scores_are_quantiles_of_the_ratings():
 
 def test_anchors_are_what_their_kind_says():
     for row in make_anchors(ratings(), share=0.8, seed=2):
-        words, reference = row["candidate"].split(), row["reference"].split()
-        kind = row["system"].removeprefix("anchor: ")
-        assert (words == reference) == (kind == "identical")
-        assert kind != "empty" or words == []
-        assert kind != "shuffled" or sorted(words) == sorted(reference)
-        assert kind != "unrelated" or row["candidate"] in REFERENCES
-        assert kind != "words dropped" or len(words) < len(reference)
+        candidate, reference = row["candidate"].split(), row["reference"].split()
+        alteration = row["system"].removeprefix("anchor: ")
+        assert (candidate == reference) == (alteration == "identical")
+        assert alteration != "empty" or candidate == []
+        assert alteration != "shuffled" or sorted(candidate) == sorted(reference)
+        assert alteration != "unrelated" or row["candidate"] in REFERENCES
+        assert alteration != "words dropped" or len(candidate) < len(reference)
         assert row["raw_score"] is None
 
 

@@ -50,7 +50,7 @@ def test_every_alteration_changes_the_text(alteration):
 
 
 def test_words_are_shuffled_and_final_punctuation_becomes_a_question_mark():
-    words = "one two three four five".split()
-    shuffled = shuffle_words(" ".join(words), np.random.default_rng(0)).split()
-    assert shuffled != words and sorted(shuffled) == sorted(words)
+    tokens = "one two three four five".split()
+    shuffled = shuffle_words(" ".join(tokens), np.random.default_rng(0)).split()
+    assert shuffled != tokens and sorted(shuffled) == sorted(tokens)
     assert as_question('He said "yes!"') == 'He said "yes?'

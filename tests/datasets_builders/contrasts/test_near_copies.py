@@ -37,18 +37,20 @@ def random():
 
 def test_no_word_by_which_the_experiment_judges_is_exchanged():
     judged = {word.lower() for groups in turned_meanings().values() for group in groups for word in group}
-    trained = {word.lower() for words in word_groups().values() for word in words}
+    trained = {word.lower() for replacements in word_groups().values() for word in replacements}
     assert len(judged) > 150 and len(trained) > 500
     assert not judged & trained
 
 
-@pytest.mark.parametrize("kind", sorted(word_groups()))
-def test_every_word_of_a_kind_is_found_and_replaced_by_another_of_its_group(kind):
-    words = word_groups()[kind]
-    for word, others in words.items():
-        assert word not in others
+@pytest.mark.parametrize("topic", sorted(word_groups()))
+def test_every_word_of_a_kind_is_found_and_replaced_by_another_of_its_group(topic):
+    replacements = word_groups()[topic]
+    for word, alternatives in replacements.items():
+        assert word not in alternatives
         text = f"so they said {word} then"
-        assert exchange(text, kind, random()) in {text.replace(f"{word} then", f"{other} then") for other in others}
+        assert exchange(text, topic, random()) in {
+            text.replace(f"{word} then", f"{alternative} then") for alternative in alternatives
+        }
 
 
 def test_a_capital_counts_at_the_beginning_only():
@@ -60,19 +62,21 @@ def test_a_capital_counts_at_the_beginning_only():
 def test_pairs_have_the_scores_of_their_kind_and_differ_in_little():
     rows = make_near_copies(TEXTS, 3_000, seed=1)
     assert len(rows) == 3_000
-    kinds = Counter(row["system"].removeprefix("contrast: ") for row in rows)
+    counts = Counter(row["system"].removeprefix("contrast: ") for row in rows)
     assert set(DEGENERATE) | {"same words", "random word", "currency", "participants", "magnitude of a number"} <= set(
-        kinds
+        counts
     )
     for row in rows:
-        kind = row["system"].removeprefix("contrast: ")
-        expected = SAME_MEANING if kind == "same words" else DEGENERATE.get(kind, TURNED)
+        alteration = row["system"].removeprefix("contrast: ")
+        expected = SAME_MEANING if alteration == "same words" else DEGENERATE.get(alteration, TURNED)
         assert row["score"] == expected
         assert row["reference"] != row["candidate"]
-        if kind not in DEGENERATE:
+        if alteration not in DEGENERATE:
             assert row["reference"] in TEXTS or row["candidate"] in TEXTS
-            words, others = (Counter(re.findall(r"\w+", row[side])) for side in ("reference", "candidate"))
-            assert sum(((words - others) + (others - words)).values()) <= 8
+            reference_words, candidate_words = (
+                Counter(re.findall(r"\w+", row[side])) for side in ("reference", "candidate")
+            )
+            assert sum(((reference_words - candidate_words) + (candidate_words - reference_words)).values()) <= 8
     changed_references = [row for row in rows if row["reference"] not in TEXTS]
     assert 0.35 < len(changed_references) / sum(1 for row in rows if row["system"][10:] not in DEGENERATE) < 0.65
 
@@ -123,9 +127,9 @@ def test_the_command_reads_sentences_and_references(tmp_path, capsys):
     ratings = [{"reference": text, "candidate": "no", "score": 0.1} for text in TEXTS[3:]]
     (tmp_path / "ratings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ratings), encoding="utf-8")
     output = tmp_path / "near.jsonl"
-    words = ["--input", str(tmp_path / "text.tsv"), "--column", "2", "--ratings", str(tmp_path / "ratings.jsonl")]
+    options = ["--input", str(tmp_path / "text.tsv"), "--column", "2", "--ratings", str(tmp_path / "ratings.jsonl")]
     with pytest.raises(SystemExit) as ended:
-        main(["data", "near-copies", *words, "--pairs", "200", "--output", str(output)])
+        main(["data", "near-copies", *options, "--pairs", "200", "--output", str(output)])
     assert ended.value.code == 0
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 200

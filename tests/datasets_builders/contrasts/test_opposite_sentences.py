@@ -25,9 +25,9 @@ def test_either_side_is_right_as_often():
 
 
 def test_all_lists_and_wordings_are_there():
-    known = templates(OPPOSITE_SENTENCES)
-    lists = {*templates()["lists"], *known["lists"]}
-    for family in known["families"]:
+    content = templates(OPPOSITE_SENTENCES)
+    lists = {*templates()["lists"], *content["lists"]}
+    for family in content["families"]:
         assert set(family["who"]) <= {*lists, "pronoun"}, family
         assert len(family["say"]) >= 2
         sides = [side for wording in family["say"] for side in wording]

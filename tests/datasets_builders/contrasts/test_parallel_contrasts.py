@@ -66,21 +66,23 @@ def test_a_substitute_keeps_the_capital():
 
 def test_each_kind_stands_where_it_should_and_nothing_altered_is_the_reference():
     rows = make_contrasts(SENTENCES, 600, RATED, seed=1)
-    kinds = Counter(row["system"] for row in rows)
+    counts = Counter(row["system"] for row in rows)
     assert len(rows) == 600
-    assert {f"contrast: {kind}" for kind in ("same", "form", "negation", "name", "left out", "word")} <= set(kinds)
+    assert {
+        f"contrast: {alteration}" for alteration in ("same", "form", "negation", "name", "left out", "word")
+    } <= set(counts)
     for row in rows:
-        kind = row["system"].removeprefix("contrast: ")
-        if kind in ("same", "reordered"):
+        alteration = row["system"].removeprefix("contrast: ")
+        if alteration in ("same", "reordered"):
             assert row["score"] == SAME
-        elif kind == "mirrored":
+        elif alteration == "mirrored":
             assert row["score"] in (SAME, 0.5)
-        elif kind == "form":
+        elif alteration == "form":
             assert row["score"] in (COPY, SAME, 0.5)
-        elif kind == "unrelated":
+        elif alteration == "unrelated":
             assert row["score"] == UNRELATED
         else:
-            lost = PARTLY if kind in ("left out", "put in") else CHANGED
+            lost = PARTLY if alteration in ("left out", "put in") else CHANGED
             possible = [worth - weight * lost for worth in (COPY, SAME, 0.5) for weight in (1, JOINED_WEIGHT)]
             assert row["score"] == pytest.approx(possible[int(np.abs(np.subtract(possible, row["score"])).argmin())])
             assert row["candidate"] != row["reference"]

@@ -23,38 +23,38 @@ def table(path, *rows, columns=COLUMNS):
 
 def test_a_row_makes_eight_pairs_in_which_each_text_is_right_and_wrong_twice(tmp_path):
     first, second, first_turned, second_turned = ROW
-    kept, turned = set(), set()
+    paraphrases, turned = set(), set()
     for row in make_paraphrase_pairs(table(tmp_path / "table.tsv", ROW)):
-        found = {"contrast: paraphrase kept": kept, "contrast: paraphrase turned": turned}[row["system"]]
-        assert row["score"] == (SAME if found is kept else round(SAME - CHANGED, 4))
-        found.add((row["reference"], row["candidate"]))
+        pairs = {"contrast: paraphrase kept": paraphrases, "contrast: paraphrase turned": turned}[row["system"]]
+        assert row["score"] == (SAME if pairs is paraphrases else round(SAME - CHANGED, 4))
+        pairs.add((row["reference"], row["candidate"]))
     same = {(first, second), (first_turned, second_turned)}
-    other = {(first, second_turned), (first_turned, second)}
-    assert kept == same | {pair[::-1] for pair in same}
-    assert turned == other | {pair[::-1] for pair in other}
+    turned_pairs = {(first, second_turned), (first_turned, second)}
+    assert paraphrases == same | {pair[::-1] for pair in same}
+    assert turned == turned_pairs | {pair[::-1] for pair in turned_pairs}
 
 
 def test_the_table_of_the_library_has_no_text_twice_and_none_of_the_sanity_suite():
     texts = Counter(row[name] for row in read_table(TABLE, COLUMNS) for name in COLUMNS)
     assert texts.most_common(1)[0][1] == 1
-    asked = {text for path in TABLES.values() for pair in read_minimal_pairs(path) for text in pair[1:]}
-    assert not asked & set(texts)
+    tested = {text for path in TABLES.values() for pair in read_minimal_pairs(path) for text in pair[1:]}
+    assert not tested & set(texts)
     assert len(make_paraphrase_pairs()) == 2 * len(texts)
 
 
 def test_the_command_writes_them(tmp_path, capsys):
     output = tmp_path / "pairs.jsonl"
-    given = table(tmp_path / "table.tsv", ROW, tuple(f"Then {text}" for text in ROW))
-    with pytest.raises(SystemExit) as done:
-        main(["data", "paraphrases", "--input", str(given), "--output", str(output)])
-    assert not done.value.code
+    input_path = table(tmp_path / "table.tsv", ROW, tuple(f"Then {text}" for text in ROW))
+    with pytest.raises(SystemExit) as end:
+        main(["data", "paraphrases", "--input", str(input_path), "--output", str(output)])
+    assert not end.value.code
     written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert written == make_paraphrase_pairs(given)
+    assert written == make_paraphrase_pairs(input_path)
     assert "contrast: paraphrase kept: 8 records" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "told"),
+    ("rows", "columns", "message"),
     [
         ([ROW, (*ROW[:3], " ")], COLUMNS, "line 3: second_turned missing or blank"),
         ([ROW], ("first", "second", "a", "b"), "line 2: first_turned, second_turned missing or blank"),
@@ -62,8 +62,8 @@ def test_the_command_writes_them(tmp_path, capsys):
         ([], COLUMNS, "has no rows: expected at least one"),
     ],
 )
-def test_faults_are_named(tmp_path, rows, columns, told):
-    with pytest.raises(ValueError, match=told):
+def test_faults_are_named(tmp_path, rows, columns, message):
+    with pytest.raises(ValueError, match=message):
         make_paraphrase_pairs(table(tmp_path / "table.tsv", *rows, columns=columns))
 
 

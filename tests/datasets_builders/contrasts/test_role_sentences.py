@@ -16,19 +16,19 @@ def test_each_reference_has_both_and_they_have_the_same_words():
     forms = {form: forms[0] for forms in templates()["pronouns"] for form in forms}
 
     def words(text):
-        found = (word if word == "I" else word.lower() for word in re.findall(r"[\w-]+", text))
-        return Counter(forms.get(word, word) for word in found)
+        tokens = (word if word == "I" else word.lower() for word in re.findall(r"[\w-]+", text))
+        return Counter(forms.get(word, word) for word in tokens)
 
     rows = make_role_pairs(3_000, seed=2)
-    told, judged = Counter(), 0
+    counts, judged = Counter(), 0
     for first, second in zip(rows, rows[1:], strict=False):
         if first["system"] == KEPT and second["reference"] == first["reference"]:
             assert second["system"] == TURNED
             assert words(first["candidate"]) == words(second["candidate"])
             judged += 1
-        told[first["system"]] += 1
+        counts[first["system"]] += 1
     assert judged > 1_000
-    assert told[TURNED] > told[KEPT]  # some are shown in the reference's own wording, too
+    assert counts[TURNED] > counts[KEPT]  # some are shown in the reference's own wording, too
 
 
 def test_the_candidate_alone_does_not_tell():
@@ -44,14 +44,14 @@ def test_the_candidate_alone_does_not_tell():
 
 
 def test_all_lists_and_wordings_are_there():
-    known = templates()
-    for family in [*known["families"], *known["deeds"]]:
-        assert set(family["who"]) <= {*known["lists"], "pronoun"}, family
-    for family in known["families"]:
+    content = templates()
+    for family in [*content["families"], *content["deeds"]]:
+        assert set(family["who"]) <= {*content["lists"], "pronoun"}, family
+    for family in content["families"]:
         assert len(family["say"]) >= 2
         for wording in family["say"]:
             slots = re.findall(r"\{(\w+)\}", wording)
             assert {slot.lower() for slot in slots} >= {"a", "b"}, wording
-            assert {slot for slot in slots if slot.lower() not in ("a", "b")} <= set(known["lists"]), wording
-    for deed in known["deeds"]:
+            assert {slot for slot in slots if slot.lower() not in ("a", "b")} <= set(content["lists"]), wording
+    for deed in content["deeds"]:
         assert all(len(verb.split("/")) == 2 for verb in deed["say"])

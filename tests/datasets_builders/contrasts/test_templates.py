@@ -36,12 +36,12 @@ def rows(maker):
 
 
 def test_a_turned_text_costs_what_a_changed_meaning_costs(maker, rows):
-    kept, turned = (
-        {row["score"] for row in rows if row["system"] == f"contrast: {maker.what} {kind}"}
-        for kind in ("kept", "turned")
+    same, turned = (
+        {row["score"] for row in rows if row["system"] == f"contrast: {maker.what} {suffix}"}
+        for suffix in ("kept", "turned")
     )
     lost = [CHANGED, CHANGED * JOINED_WEIGHT]
-    assert kept == {SAME}
+    assert same == {SAME}
     assert turned == {round(whole - loss, 4) for whole in (SAME, COPY) for loss in lost}
 
 
@@ -59,14 +59,14 @@ def test_a_seed_decides_all(maker):
 
 def test_the_command_writes_them(maker, tmp_path, capsys):
     output = tmp_path / "pairs.jsonl"
-    with pytest.raises(SystemExit) as done:
+    with pytest.raises(SystemExit) as end:
         main(["data", maker.command, "--pairs", "50", "--seed", "1", "--output", str(output)])
-    assert not done.value.code
+    assert not end.value.code
     written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert written == maker.make(50, seed=1)
     printed = capsys.readouterr().out
-    for kind, count in Counter(row["system"] for row in written).items():
-        assert f"{kind}: {count} records" in printed
+    for system, count in Counter(row["system"] for row in written).items():
+        assert f"{system}: {count} records" in printed
 
 
 def test_wrong_input(maker):

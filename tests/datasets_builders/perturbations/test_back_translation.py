@@ -18,8 +18,8 @@ class RecordingTranslator:
     def translate(self, texts, prefix=""):
         return [f"{self.mark}({prefix}{text})" for text in texts]
 
-    def log_likelihoods(self, given, texts, prefix=""):
-        self.asked.append((list(given), list(texts), prefix))
+    def log_likelihoods(self, sources, texts, prefix=""):
+        self.asked.append((list(sources), list(texts), prefix))
         return np.array([-float(len(text)) for text in texts])
 
 

@@ -32,13 +32,13 @@ def slow_search(folder, item, beam_size, per_pass=1):
     beam = [(0.0, list(item.ids))]
     for first in range(0, len(item.masks), per_pass):
         with torch.no_grad():
-            read = {tuple(ids): model(torch.tensor([ids])).logits[0].log_softmax(-1) for _, ids in beam}
+            log_probabilities = {tuple(ids): model(torch.tensor([ids])).logits[0].log_softmax(-1) for _, ids in beam}
         # Each hypothesis carries the one that the model read at the start of the pass.
         hypotheses = [(score, ids, tuple(ids)) for score, ids in beam]
         for position in item.masks[first : first + per_pass]:
             extended = []
             for score, ids, start in hypotheses:
-                fills = read[start][position].clone()
+                fills = log_probabilities[start][position].clone()
                 fills[special] = -torch.inf
                 for token in fills.topk(beam_size).indices.tolist():
                     child = list(ids)
@@ -56,8 +56,8 @@ def test_beam_search_equals_a_slow_one(tiny_teachers, beam_size, per_pass):
     assert len({len(item.masks) for item in items}) > 2
     order = sorted(range(len(items)), key=lambda i: -len(items[i].masks))
     with torch.inference_mode():
-        found = filler._search([items[i] for i in order])
-    assert found == [slow_search(tiny_teachers.masked_lm, items[i], beam_size, per_pass) for i in order]
+        best = filler._search([items[i] for i in order])
+    assert best == [slow_search(tiny_teachers.masked_lm, items[i], beam_size, per_pass) for i in order]
 
 
 def test_conditioning_on_earlier_fills_matters(filler, tiny_teachers):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 
 
-@given(words=st.lists(st.text("abc", min_size=1), max_size=30), seed=st.integers(0, 1000))
-def test_what_remains_is_a_sub_sequence(words, seed):
-    remaining = iter(words)
-    kept = drop_words("  ".join(words), np.random.default_rng(seed)).split()
-    assert all(word in remaining for word in kept)
+@given(tokens=st.lists(st.text("abc", min_size=1), max_size=30), seed=st.integers(0, 1000))
+def test_what_remains_is_a_sub_sequence(tokens, seed):
+    unused = iter(tokens)
+    remaining = drop_words("  ".join(tokens), np.random.default_rng(seed)).split()
+    assert all(token in unused for token in remaining)
 
 
 def test_the_number_dropped_is_uniform_from_none_to_all():
@@ -26,6 +26,6 @@ def test_the_number_dropped_is_uniform_from_none_to_all():
 
 
 def test_places_are_random_and_the_seed_decides():
-    kept = {drop_words("a b c d e f", np.random.default_rng(seed)) for seed in range(200)}
-    assert "" in kept and "a b c d e f" in kept and len(kept) > 30
+    results = {drop_words("a b c d e f", np.random.default_rng(seed)) for seed in range(200)}
+    assert "" in results and "a b c d e f" in results and len(results) > 30
     assert drop_words("a b c d", np.random.default_rng(5)) == drop_words("a b c d", np.random.default_rng(5))

@@ -13,9 +13,17 @@ FEATURES = Features({"candidate": Value("string"), "score": Value("float64")})
 SPLITS = {"train": [{"candidate": "\u00fc\u2028x", "score": None}], "test": [{"score": 0.5, "candidate": "b"}] * 3}
 
 
-def rating(year, segment, **more):
+def rating(year, segment, **columns):
     texts = {"source": f"Satz {segment} {year}", "reference": f"Sentence {segment} {year}", "candidate": "A phrase"}
-    return {"year": year, "lp": "de-en", "segment_id": segment, "system": f"S{segment}", **texts, "score": 0.5, **more}
+    return {
+        "year": year,
+        "lp": "de-en",
+        "segment_id": segment,
+        "system": f"S{segment}",
+        **texts,
+        "score": 0.5,
+        **columns,
+    }
 
 
 def write(path, records):
@@ -30,8 +38,8 @@ def test_a_folder_opens_as_a_dataset(tmp_path, form):
     assert write_splits(SPLITS, FEATURES, folder, form) == {"train": 1, "test": 3}
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", f"test.{form}", f"train.{form}"]
     dataset = load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
-    assert {name: part.features for name, part in dataset.items()} == {"train": FEATURES, "test": FEATURES}
-    assert {name: part.to_list() for name, part in dataset.items()} == {
+    assert {name: rows.features for name, rows in dataset.items()} == {"train": FEATURES, "test": FEATURES}
+    assert {name: rows.to_list() for name, rows in dataset.items()} == {
         "train": [{"candidate": "\u00fc\u2028x", "score": None}],
         "test": [{"candidate": "b", "score": 0.5}] * 3,
     }
@@ -39,11 +47,11 @@ def test_a_folder_opens_as_a_dataset(tmp_path, form):
 
 def test_two_folders_of_one_name_are_two_data_sets(tmp_path):
     """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
-    found = []
-    for place, splits in (("a", SPLITS), ("b", {"train": SPLITS["test"]})):
-        write_splits(splits, FEATURES, tmp_path / place / "ratings")
-        found.append(load_dataset(str(tmp_path / place / "ratings"), cache_dir=str(tmp_path / "cache"))["train"])
-    assert [len(part) for part in found] == [1, 3]
+    datasets = []
+    for name, splits in (("a", SPLITS), ("b", {"train": SPLITS["test"]})):
+        write_splits(splits, FEATURES, tmp_path / name / "ratings")
+        datasets.append(load_dataset(str(tmp_path / name / "ratings"), cache_dir=str(tmp_path / "cache"))["train"])
+    assert [len(rows) for rows in datasets] == [1, 3]
 
 
 def test_columns_stand_in_order_and_text_as_it_is(tmp_path):
@@ -139,9 +147,9 @@ WMT = "--config-name 2016 --data-dir wmt"
 
 
 @pytest.mark.parametrize(
-    "words", [f"wmt {WMT}", f"relative-ranks {WMT} --min-difference 10", "webnlg --data-dir webnlg"]
+    "options", [f"wmt {WMT}", f"relative-ranks {WMT} --min-difference 10", "webnlg --data-dir webnlg"]
 )
-def test_files_that_no_export_wrote_stay_unless_asked(words, tmp_path, monkeypatch, capsys):
+def test_files_that_no_export_wrote_stay_unless_asked(options, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ratings = [rating(y, n // 2, system=f"S{n}", raw_score=20.0 * n) for y in (2015, 2016) for n in range(20)]
     write(tmp_path / "wmt" / "a.jsonl", ratings)
@@ -150,8 +158,8 @@ def test_files_that_no_export_wrote_stay_unless_asked(words, tmp_path, monkeypat
     write(tmp_path / "webnlg" / "a.jsonl", [{"team": "UPF-FORGE", "input_id": 1, **aspects, **texts}])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "README.md").write_text("my notes")
-    command = ["data", *words.split()]
-    for output in ("mine", words.split()[-1] if "webnlg" in words else "wmt"):
+    command = ["data", *options.split()]
+    for output in ("mine", options.split()[-1] if "webnlg" in options else "wmt"):
         before = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         with pytest.raises(SystemExit) as exit:
             main([*command, "--output", output])

@@ -89,15 +89,17 @@ def test_missing_scores_are_named(tmp_path):
 
 
 def test_without_a_folder_both_repositories_are_asked_for(monkeypatch):
-    asked = []
-    monkeypatch.setattr(MqmRatings, "download", lambda self, sources: asked.extend(sources) or [])
+    requested = []
+    monkeypatch.setattr(MqmRatings, "download", lambda self, sources: requested.extend(sources) or [])
     with pytest.raises(FileNotFoundError):
         MqmRatings("zh-en").splits()
-    assert [source.url.rpartition("/")[2] for source in asked] == [
+    assert [source.url.rpartition("/")[2] for source in requested] == [
         "mqm_newstest2021_zhen.avg_seg_scores.tsv",
         "newstest2021.zh-en.all.xml",
     ]
-    assert [source.url.startswith(base) for source, base in zip(asked, (downloads.MQM, downloads.WMT21), strict=True)]
+    assert [
+        source.url.startswith(base) for source, base in zip(requested, (downloads.MQM, downloads.WMT21), strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("lp", "count"), [("zh-en", 5_200), ("en-de", 4_216)])

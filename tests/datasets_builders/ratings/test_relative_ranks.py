@@ -26,8 +26,8 @@ PAIRS_2018 = {
 
 def rating(system, raw_score, segment=1, lp="de-en", year=2018):
     texts = {"source": f"Satz {segment}", "reference": f"Sentence {segment}", "candidate": f"Phrase by {system}"}
-    more = {"score": 0.0, "raw_score": raw_score, "n_annotations": 1}
-    return {"year": year, "lp": lp, "segment_id": segment, "system": system, **texts, **more}
+    scores = {"score": 0.0, "raw_score": raw_score, "n_annotations": 1}
+    return {"year": year, "lp": lp, "segment_id": segment, "system": system, **texts, **scores}
 
 
 RATINGS = [rating("A", 90.0), rating("B", 65.0), rating("C", 64.5), rating("D", None), rating("A", 10.0, segment=2)]
@@ -49,14 +49,14 @@ def write(folder, *, pairs=()):
 @pytest.mark.long
 def test_made_pairs_are_those_given_for_2018(shared_data):
     ratings = [rating for rating in wmt_ratings(shared_data / "wmt") if rating["year"] == 2018]
-    made = list(relative_ranks(ratings))
-    assert Counter(pair["lp"] for pair in made) == PAIRS_2018
-    given = list(join_pairs(read_pairs(shared_data / "wmt"), ratings))
+    ranks = list(relative_ranks(ratings))
+    assert Counter(pair["lp"] for pair in ranks) == PAIRS_2018
+    official = list(join_pairs(read_pairs(shared_data / "wmt"), ratings))
 
     def key(pair):
         return pair["lp"], pair["segment_id"], pair["system_better"], pair["system_worse"]
 
-    assert sorted(map(key, made)) == sorted(map(key, given))
+    assert sorted(map(key, ranks)) == sorted(map(key, official))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_pair_holds_both_translations():
 
 
 def test_equal_scores_and_other_segments_make_no_pair():
-    others = [rating("B", 0.0, segment=2), rating("C", 0.0, lp="fi-en"), rating("D", 0.0, year=2019)]
-    assert list(relative_ranks([rating("A", 90.0), *others])) == []
+    unrelated = [rating("B", 0.0, segment=2), rating("C", 0.0, lp="fi-en"), rating("D", 0.0, year=2019)]
+    assert list(relative_ranks([rating("A", 90.0), *unrelated])) == []
     assert list(relative_ranks([rating("A", 90.0), rating("B", 90.0)], 0)) == []
 
 

@@ -25,24 +25,24 @@ def write(path, records):
     return str(path)
 
 
-def rated(scores, lp=None, kind="train"):
-    return [{"reference": f"{kind} {lp} {i}", "candidate": "a", "score": s, "lp": lp} for i, s in enumerate(scores)]
+def rated(scores, lp=None, side="train"):
+    return [{"reference": f"{side} {lp} {i}", "candidate": "a", "score": s, "lp": lp} for i, s in enumerate(scores)]
 
 
 @pytest.mark.parametrize(
-    ("scale", "shift", "done"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
+    ("scale", "shift", "standardized"), [(1.0, 0.0, False), (50.0, 25.0, True), (1.0, 2.0, True), (0.01, 0.0, True)]
 )
-def test_ratings_are_standardised_if_they_are_far_from_it(tmp_path, scale, shift, done):
+def test_ratings_are_standardised_if_they_are_far_from_it(tmp_path, scale, shift, standardized):
     scores = [scale * (i % 3 - 1) + shift for i in range(30)]
     path = write(tmp_path / "ratings.jsonl", rated(scores))
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         data = read(path, None, Layout())
-    assert [f"the scores of {path} are far from standardised" in str(warning.message) for warning in found] == [
+    assert [f"the scores of {path} are far from standardised" in str(warning.message) for warning in caught] == [
         True
-    ] * done
+    ] * standardized
     train = np.array(data.sides["train"]["score"])
-    if not done:
+    if not standardized:
         assert data.standardized is None
         assert sorted([*data.sides["train"]["score"], *data.sides["validation"]["score"]]) == sorted(scores)
         return
@@ -65,8 +65,8 @@ def test_each_language_pair_is_standardised_by_its_own_training_ratings(tmp_path
     # By the mean and deviation of the training ratings of the pair: (40 - 20) / 10 and (40 - 80) / 20
     assert data.sides["validation"]["score"][:2] == pytest.approx([2.0, -2.0])
     # a pair of few ratings, or of none, by those of all
-    others = data.standardized["groups"]["all others"]
-    assert data.sides["validation"]["score"][2] == pytest.approx((55 - others["mean"]) / others["deviation"])
+    pooled = data.standardized["groups"]["all others"]
+    assert data.sides["validation"]["score"][2] == pytest.approx((55 - pooled["mean"]) / pooled["deviation"])
     assert set(data.standardized["groups"]) == {"de-en", "zh-en", "all others"}
     assert data.standardized["groups"]["zh-en"] == {"mean": 80.0, "deviation": 20.0, "ratings": 30}
 
@@ -93,19 +93,19 @@ def test_ratings_are_kept_on_disk_and_read_anew_when_the_file_changes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("count", "more", "message"),
+    ("count", "options", "message"),
     [
         (2, {}, r"has 2 rating\(s\), too few to set any apart for validation: at least 20 are needed"),
         (1, {"validation_ratio": 0.5}, "at least 4 are needed with validation_ratio 0.5, or a --validation-file"),
         (1, {"validation_file": True}, r"the train ratings \(1 of .*ratings.jsonl\) must be at least two"),
     ],
 )
-def test_too_few_ratings(tmp_path, count, more, message):
-    more = dict(more)
+def test_too_few_ratings(tmp_path, count, options, message):
+    options = dict(options)
     path = write(tmp_path / "ratings.jsonl", rated([float(i) for i in range(count)]))
-    validation_file = path if more.pop("validation_file", False) else None
+    validation_file = path if options.pop("validation_file", False) else None
     with pytest.raises(ValueError, match=message):
-        read(path, validation_file, Layout(), **more)
+        read(path, validation_file, Layout(), **options)
 
 
 def test_better_and_worse_ratings_of_a_segment_are_found_by_their_raw_scores(tmp_path):

@@ -20,7 +20,7 @@ from bleurt_repro.datasets_builders.ratings.webnlg import (
 real_rows = cache(read_webnlg)
 
 
-def record(input_id=1, team="adapt", **more):
+def record(input_id=1, team="adapt", **columns):
     base = {
         "input_id": input_id,
         "mr": f"Fox_{input_id} | sleepsIn | Den",
@@ -36,7 +36,7 @@ def record(input_id=1, team="adapt", **more):
         "grammar": 3.0,
         "semantics": 1.5,
     }
-    return {**base, **more}
+    return {**base, **columns}
 
 
 def write(folder, records):
@@ -74,11 +74,11 @@ def test_the_split_by_system_has_the_sizes_of_the_paper(shared_data, systems, ro
 @pytest.mark.parametrize("number", PAPER_INPUTS)
 def test_the_split_by_input_has_the_sizes_of_the_paper(shared_data, number):
     splits = split_by_input(real_rows(shared_data / "webnlg"), number)
-    parts = [splits.get(name, []) for name in ("train", "validation", "test")]
-    assert sum(map(len, parts)) == 2_007
-    assert len(inputs(parts[0])) + len(inputs(parts[1])) == number
-    assert len(inputs(parts[2])) == 223 - number
-    texts = [{text for row in part for text in (row["source"], *row["references"])} for part in parts]
+    split_rows = [splits.get(name, []) for name in ("train", "validation", "test")]
+    assert sum(map(len, split_rows)) == 2_007
+    assert len(inputs(split_rows[0])) + len(inputs(split_rows[1])) == number
+    assert len(inputs(split_rows[2])) == 223 - number
+    texts = [{text for row in rows for text in (row["source"], *row["references"])} for rows in split_rows]
     assert not texts[0] & texts[1] and not (texts[0] | texts[1]) & texts[2]
 
 
@@ -129,8 +129,8 @@ def test_the_official_package_gives_the_same_rows(tmp_path):
         writer = csv.writer(file)
         writer.writerow([*columns, *scores])
         for number, row in enumerate(records):
-            more = [row["category"], row["seen"], 0.5, "neural", row["triplesize"], *(row[score] for score in scores)]
-            writer.writerow([number, row["mr"], row["team"], row["candidate"] + "\n", *more])
+            cells = [row["category"], row["seen"], 0.5, "neural", row["triplesize"], *(row[score] for score in scores)]
+            writer.writerow([number, row["mr"], row["team"], row["candidate"] + "\n", *cells])
     (package / "MRs.txt").write_text("Fox_12 | sleepsIn | Den\nFox_30 | sleepsIn | Den\n")
     (package / "sample-ids.txt").write_text("12\n30\n")
     (package / "gold-sample-reference0.lex").write_text("fox 12 sleeps .\nfox 30 sleeps .\n")
@@ -150,7 +150,7 @@ def test_the_builder_gives_a_dataset_dict(tmp_path):
     builder = WebNlgRatings("by_input", data_dir=folder, training_inputs=10, cache_dir=cache_dir)
     builder.download_and_prepare()
     dataset = builder.as_dataset()
-    assert {name: part.num_rows for name, part in dataset.items()} == {"train": 27, "validation": 3, "test": 30}
+    assert {name: rows.num_rows for name, rows in dataset.items()} == {"train": 27, "validation": 3, "test": 30}
     assert dataset["test"][0]["references"] == [
         f"fox {dataset['test'][0]['segment_id']} sleeps .",
         f"the fox {dataset['test'][0]['segment_id']} is asleep .",

@@ -108,7 +108,7 @@ def test_the_builder_gives_a_dataset_dict(tmp_path):
     builder = WmtRatings("2017", data_dir=write(tmp_path / "wmt", years(2015, 2016, 2017)))
     builder.download_and_prepare()
     dataset = builder.as_dataset()
-    assert {name: part.num_rows for name, part in dataset.items()} == {"train": 18, "validation": 2, "test": 10}
+    assert {name: rows.num_rows for name, rows in dataset.items()} == {"train": 18, "validation": 2, "test": 10}
     assert dataset["test"].column_names == list(RATING_COLUMNS)
     assert dataset["test"][3] == rating(2017, 3)
     assert next(iter(builder.as_streaming_dataset("test"))) == rating(2017, 0)

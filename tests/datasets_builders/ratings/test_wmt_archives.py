@@ -15,8 +15,8 @@ def put(folder, path, *lines):
 
 def put_daseg(folder, year, lp, scores):
     prefix = {2015: "DAseg-wmt-newstest2015/newstest2015", 2016: "DAseg-wmt-newstest2016/DAseg.newstest2016"}[year]
-    for part in ("source", "reference", "mt-system"):
-        put(folder, f"{prefix}.{part}.{lp}", *(f"{part} {n} of {lp} {year} " for n in range(1, len(scores) + 1)))
+    for column in ("source", "reference", "mt-system"):
+        put(folder, f"{prefix}.{column}.{lp}", *(f"{column} {n} of {lp} {year} " for n in range(1, len(scores) + 1)))
     put(folder, f"{prefix}.human.{lp}", *map(str, scores))
 
 

@@ -110,6 +110,6 @@ def test_all_rows_of_real_files_equal_the_converted_ones(shared_data, file, lp, 
     with gzip.open(shared_data / "ratings" / file, "rt", encoding="utf-8") as lines:
         converted = [row for row in map(json.loads, lines) if row["lp"] == lp]
     assert len(ratings) == len(converted) == count
-    read = sorted(tuple(row[name] for name in columns) for row in ratings)
+    actual = sorted(tuple(row[name] for name in columns) for row in ratings)
     expected = sorted(tuple(row[names.get(name, name)] for name in columns) for row in converted)
-    assert read == expected
+    assert actual == expected

@@ -16,8 +16,8 @@ def test_four_likelihoods_in_order(tiny_teachers):
     trips = [BackTranslation(name, translator, translator, f">>{name}<< ", ">>en<< ") for name in ("fr", "de")]
     signal = BackTranslationLikelihood(trips)
     references, candidates = SENTENCES[:3], [SENTENCES[5], "", SENTENCES[2]]
-    found = signal(references, candidates)
-    for column, (name, given, texts) in enumerate(
+    numbers = signal(references, candidates)
+    for column, (name, conditions, texts) in enumerate(
         [
             ("fr", candidates, references),
             ("fr", references, candidates),
@@ -25,10 +25,12 @@ def test_four_likelihoods_in_order(tiny_teachers):
             ("de", references, candidates),
         ]
     ):
-        there = translator.translate(given, f">>{name}<< ")
-        np.testing.assert_allclose(found[:, column], translator.log_likelihoods(there, texts, ">>en<< "), atol=1e-6)
-    assert found.shape == (3, 4) and (found < 0).all()
-    assert found[2, 0] == pytest.approx(found[2, 1], abs=1e-5)  # equal texts: both directions are the same question
+        there = translator.translate(conditions, f">>{name}<< ")
+        np.testing.assert_allclose(numbers[:, column], translator.log_likelihoods(there, texts, ">>en<< "), atol=1e-6)
+    assert numbers.shape == (3, 4) and (numbers < 0).all()
+    assert numbers[2, 0] == pytest.approx(
+        numbers[2, 1], abs=1e-5
+    )  # equal texts: both directions are the same question
     assert signal.describe()["values"] == [
         "fr_reference_given_candidate",
         "fr_candidate_given_reference",

@@ -23,9 +23,9 @@ def test_scores_equal_the_librarys(tiny_teachers, layers):
     folder = str(tiny_teachers.masked_lm)
     library = BERTScorer(model_type=folder, num_layers=layers, device="cpu")
     expected = np.stack([column.numpy() for column in library.score(CANDIDATES, REFERENCES)], axis=1)
-    found = BertScore(folder, layers=layers, device="cpu")(REFERENCES, CANDIDATES)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert found[-1].tolist() == pytest.approx([1.0, 1.0, 1.0])
+    scores = BertScore(folder, layers=layers, device="cpu")(REFERENCES, CANDIDATES)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    assert scores[-1].tolist() == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_batches_do_not_change_the_scores(tiny_teachers):
@@ -36,9 +36,9 @@ def test_batches_do_not_change_the_scores(tiny_teachers):
 
 def test_a_blank_side_scores_zero(tiny_teachers):
     signal = BertScore(str(tiny_teachers.masked_lm), device="cpu")
-    found = signal([SENTENCES[0], SENTENCES[0], "", " "], [" ", SENTENCES[0], SENTENCES[0], ""])
-    assert found[[0, 2, 3]].tolist() == [[0.0, 0.0, 0.0]] * 3
-    assert found[1].tolist() == pytest.approx([1.0, 1.0, 1.0])
+    scores = signal([SENTENCES[0], SENTENCES[0], "", " "], [" ", SENTENCES[0], SENTENCES[0], ""])
+    assert scores[[0, 2, 3]].tolist() == [[0.0, 0.0, 0.0]] * 3
+    assert scores[1].tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert signal([""], [""]).tolist() == [[0.0, 0.0, 0.0]]
     assert signal([], []).shape == (0, 3)
 

@@ -37,9 +37,9 @@ def test_text_is_tokenised_as_moses_does():
 
 def test_many_pairs_at_once():
     references, candidates, expected = zip(*TABLE, strict=True)
-    found = Bleu()(references, candidates)
-    assert found.shape == (len(TABLE), 1)
-    assert found[:, 0].tolist() == pytest.approx(list(expected), rel=1e-9)
+    scores = Bleu()(references, candidates)
+    assert scores.shape == (len(TABLE), 1)
+    assert scores[:, 0].tolist() == pytest.approx(list(expected), rel=1e-9)
     assert Bleu()([], []).shape == (0, 1)
 
 

@@ -31,11 +31,11 @@ def test_probabilities_in_the_papers_order_with_the_reference_as_premise(tiny_te
             logits = model(**tokenizer([reference], [candidate], return_tensors="pt")).logits[0]
         expected.append(logits.softmax(-1).numpy()[[1, 0, 2]])  # it has contradiction, entailment, neutral
     for batch_tokens in (4096, 64):
-        found = Entailment(str(tiny_teachers.classifier), device="cpu", batch_tokens=batch_tokens)(
+        probabilities = Entailment(str(tiny_teachers.classifier), device="cpu", batch_tokens=batch_tokens)(
             references, candidates
         )
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        np.testing.assert_allclose(probabilities, expected, atol=1e-5)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
 def test_pairs_longer_than_the_model_are_cut_and_counted(tiny_teachers):
@@ -99,8 +99,8 @@ def test_labels_can_be_named(tmp_path):
     folder = make_classifier(tmp_path, labels=("LABEL_0", "LABEL_1", "LABEL_2"))
     with pytest.raises(ValueError, match="LABEL_0"):
         Entailment(str(folder), device="cpu")
-    named = Entailment(str(folder), labels=["contradiction", "entailment", "neutral"], device="cpu")
-    assert named._columns == [1, 0, 2]
+    classifier = Entailment(str(folder), labels=["contradiction", "entailment", "neutral"], device="cpu")
+    assert classifier._columns == [1, 0, 2]
 
 
 def test_the_default_classifier_has_labels_although_its_configuration_names_none(tmp_path, monkeypatch):

@@ -18,11 +18,11 @@ from tests.tiny_teachers import SENTENCES
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_teachers):
-    place = tmp_path_factory.mktemp("set")
-    (place / "in.txt").write_text("\n".join(SENTENCES[:6]))
+    folder = tmp_path_factory.mktemp("set")
+    (folder / "in.txt").write_text("\n".join(SENTENCES[:6]))
     config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
-    make_synthetic_pairs(str(place / "in.txt"), place / "pairs", config.with_options(**tiny_teachers.options()))
-    return place / "pairs"
+    make_synthetic_pairs(str(folder / "in.txt"), folder / "pairs", config.with_options(**tiny_teachers.options()))
+    return folder / "pairs"
 
 
 def test_load_dataset_and_the_builder_give_the_same_rows(folder, tmp_path):
@@ -38,26 +38,26 @@ def test_load_dataset_and_the_builder_give_the_same_rows(folder, tmp_path):
 
 def test_two_folders_of_one_name_are_two_data_sets(folder, second, tmp_path):
     """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
-    other = shutil.copytree(second, tmp_path / folder.name)
-    first, second = (load_dataset(str(path), split="train", cache_dir=str(tmp_path / "c")) for path in (folder, other))
+    copy = shutil.copytree(second, tmp_path / folder.name)
+    first, second = (load_dataset(str(path), split="train", cache_dir=str(tmp_path / "c")) for path in (folder, copy))
     assert first.unique("reference") == SENTENCES[:6]
     assert second.unique("reference") == SENTENCES[6:9]
 
 
 @pytest.fixture(scope="module")
 def second(tmp_path_factory, tiny_teachers):
-    place = tmp_path_factory.mktemp("second")
-    (place / "in.txt").write_text("\n".join(SENTENCES[6:9]))
+    folder = tmp_path_factory.mktemp("second")
+    (folder / "in.txt").write_text("\n".join(SENTENCES[6:9]))
     config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
-    make_synthetic_pairs(str(place / "in.txt"), place / "more", config.with_options(**tiny_teachers.options()))
-    return place / "more"
+    make_synthetic_pairs(str(folder / "in.txt"), folder / "more", config.with_options(**tiny_teachers.options()))
+    return folder / "more"
 
 
 def test_joined_sets_have_the_statistics_of_all_their_rows(folder, second):
     joined = join_sets([folder, second])
     rows = concatenate_datasets([load_dataset(str(path), split="train") for path in (folder, second)])
     assert joined["pairs"] == len(rows) > read_info(folder)["pairs"]
-    assert len(load_dataset("parquet", data_files=[part["file"] for part in joined["parts"]], split="train")) == len(
+    assert len(load_dataset("parquet", data_files=[entry["file"] for entry in joined["parts"]], split="train")) == len(
         rows
     )
     for signal in joined["signals"]:
@@ -71,17 +71,17 @@ def test_joined_sets_have_the_statistics_of_all_their_rows(folder, second):
 def test_sets_that_do_not_go_together_are_refused_or_named(folder, second, tmp_path):
     with pytest.raises(ValueError, match="given twice"):
         join_sets([folder, folder])
-    other = tmp_path / "other"
-    shutil.copytree(second, other)
+    changed = tmp_path / "other"
+    shutil.copytree(second, changed)
     info = json.loads((second / "dataset_info.json").read_text())
     info["models"]["BERTscore encoder"]["sha256"] = "0" * 12
-    (other / "dataset_info.json").write_text(json.dumps(info))
+    (changed / "dataset_info.json").write_text(json.dumps(info))
     with pytest.warns(UserWarning, match=r"different models \(BERTscore encoder\)"):
-        join_sets([folder, other])
+        join_sets([folder, changed])
     info["signals"] = info["signals"][1:]
-    (other / "dataset_info.json").write_text(json.dumps(info))
+    (changed / "dataset_info.json").write_text(json.dumps(info))
     with pytest.raises(ValueError, match=r"other has the signals rouge \(3\), .* only sets of the same signals"):
-        join_sets([folder, other])
+        join_sets([folder, changed])
 
 
 def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
@@ -90,11 +90,11 @@ def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
     import shutil
 
     copy = shutil.copytree(folder, tmp_path / "copy")
-    part = copy / "data" / "part-00001.parquet"
-    part.write_bytes(part.read_bytes() + b"x")
+    file = copy / "data" / "part-00001.parquet"
+    file.write_bytes(file.read_bytes() + b"x")
     with pytest.raises(ValueError, match="part-00001.parquet is changed"):
         SyntheticPairs(data_dir=copy)
-    part.unlink()
+    file.unlink()
     with pytest.raises(ValueError, match="part-00001.parquet is missing"):
         SyntheticPairs(data_dir=copy)
 

@@ -92,16 +92,19 @@ class Killed(BaseException):
     "moment",
     [
         "between data and record",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("while a unit is made", "while a file is written")),
+        *(
+            pytest.param(moment, marks=pytest.mark.long)
+            for moment in ("while a unit is made", "while a file is written")
+        ),
     ],
 )
 def test_stopped_at_any_moment_and_started_again(moment, finished, config, text, tmp_path, monkeypatch):
-    folder, made = tmp_path / "out", []
+    folder, calls = tmp_path / "out", []
 
     def die_at(count, original):
         def call(*arguments, **options):
-            made.append(1)
-            if len(made) == count:
+            calls.append(1)
+            if len(calls) == count:
                 raise Killed
             return original(*arguments, **options)
 
@@ -116,13 +119,13 @@ def test_stopped_at_any_moment_and_started_again(moment, finished, config, text,
             patch.setattr(os, "fsync", die_at(2, os.fsync))
         with pytest.raises(Killed):
             make_synthetic_pairs(text, folder, config)
-    done = len(list(folder.glob("parts/*.json")))
+    finished_parts = len(list(folder.glob("parts/*.json")))
     units = []
     original = PairMaker.make
     monkeypatch.setattr(PairMaker, "make", lambda *arguments: units.append(1) or original(*arguments))
     make_synthetic_pairs(text, folder, config)
     assert contents(folder) == contents(finished[0])
-    assert len(units) == 6 - 2 * done  # at most the part that was being made is made again
+    assert len(units) == 6 - 2 * finished_parts  # at most the part that was being made is made again
 
 
 @pytest.mark.long
@@ -167,10 +170,10 @@ def test_another_recipe_or_text_needs_another_folder(finished, config, text, tmp
     folder, _ = finished
     with pytest.raises(ValueError, match="another recipe .config.seed differ."):
         make_synthetic_pairs(text, folder, config.with_options(seed=1))
-    other = tmp_path / "other.txt"
-    other.write_text("\n".join(SENTENCES[:4]))
+    other_text = tmp_path / "other.txt"
+    other_text.write_text("\n".join(SENTENCES[:4]))
     with pytest.raises(ValueError, match="input.name, input.sha256 differ"):
-        make_synthetic_pairs(str(other), folder, config)
+        make_synthetic_pairs(str(other_text), folder, config)
 
 
 def test_a_change_of_versions_is_said(finished, config, text, tmp_path, monkeypatch):

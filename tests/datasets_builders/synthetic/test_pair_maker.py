@@ -37,15 +37,15 @@ def test_three_perturbations_a_segment_in_order_each_before_its_dropped_variant(
     order = [*config.mask_strategies, "back_translation_de"]
     for segment in SEGMENTS:
         pairs = [pair for pair in unit.pairs if pair.segment_id == segment.segment_id]
-        made = [pair.perturbation for pair in pairs if not pair.word_dropping]
+        perturbations = [pair.perturbation for pair in pairs if not pair.word_dropping]
         blank = [item.reason.split(":")[0] for item in unit.skipped if item.row == segment.row]
-        assert len({*made, *blank}) == len(made) + len(blank) == 3
-        assert made == sorted(made, key=order.index)
+        assert len({*perturbations, *blank}) == len(perturbations) + len(blank) == 3
+        assert perturbations == sorted(perturbations, key=order.index)
         for before, pair in zip(pairs, pairs[1:], strict=False):
             if pair.word_dropping:
-                words = iter(before.candidate.split())
+                tokens = iter(before.candidate.split())
                 assert (before.perturbation, before.word_dropping) == (pair.perturbation, False)
-                assert all(word in words for word in pair.candidate.split())
+                assert all(word in tokens for word in pair.candidate.split())
         assert {pair.reference for pair in pairs} == {segment.text}
     assert len(unit.pairs) + len(unit.skipped) >= 3 * len(SEGMENTS)
     assert {pair.perturbation for pair in unit.pairs} == {*order}
@@ -78,22 +78,24 @@ def test_a_unit_has_the_same_bytes_whatever_was_made_before(maker, unit, config)
 def test_other_units_and_batches_give_the_same_pairs_and_nearly_the_same_numbers(config, unit):
     maker = PairMaker(config.with_options(batch_tokens=64))
     units = [maker.make(SEGMENTS[:5]), maker.make(SEGMENTS[5:])]
-    assert [pair for part in units for pair in part.pairs] == unit.pairs
+    assert [pair for small_unit in units for pair in small_unit.pairs] == unit.pairs
     for name, numbers in unit.signals.items():
-        np.testing.assert_allclose(np.concatenate([part.signals[name] for part in units]), numbers, atol=1e-4)
+        np.testing.assert_allclose(
+            np.concatenate([small_unit.signals[name] for small_unit in units]), numbers, atol=1e-4
+        )
 
 
 def test_each_text_is_translated_once_in_each_direction(maker, monkeypatch):
-    made: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for translator in maker.translators.values():
         original = translator._generate
         monkeypatch.setattr(
-            translator, "_generate", lambda rows, call=original: made.update(map(str, rows)) or call(rows)
+            translator, "_generate", lambda rows, call=original: counts.update(map(str, rows)) or call(rows)
         )
     unit = maker.make(SEGMENTS[:4])
     references = 4 * 2  # into French and German, for back-translation and likelihood alike
-    assert made and max(made.values()) == 1
-    assert len(made) <= references + 2 * len({pair.candidate for pair in unit.pairs}) + references
+    assert counts and max(counts.values()) == 1
+    assert len(counts) <= references + 2 * len({pair.candidate for pair in unit.pairs}) + references
 
 
 def test_another_seed_gives_other_pairs(config, unit):
@@ -104,12 +106,12 @@ def test_another_seed_gives_other_pairs(config, unit):
 def test_random_numbers_depend_on_seed_text_and_purpose_alone():
     first = random_for(0, "text", "purpose").random()
     assert first == random_for(0, "text", "purpose").random()
-    others = {
+    numbers = {
         random_for(1, "text", "purpose").random(),
         random_for(0, "texT", "purpose").random(),
         random_for(0, "text", "x").random(),
     }
-    assert len(others | {first}) == 4
+    assert len(numbers | {first}) == 4
 
 
 def test_all_perturbations_and_no_dropping(config):
@@ -141,8 +143,8 @@ def test_numbers_that_are_not_finite_stop_the_work(maker, monkeypatch):
 
 
 def test_a_model_of_several_roles_is_hashed_once(config, monkeypatch):
-    asked = []
-    monkeypatch.setattr(pair_maker, "identify", lambda name, folder: asked.append(name) or {"name": name})
+    identified = []
+    monkeypatch.setattr(pair_maker, "identify", lambda name, folder: identified.append(name) or {"name": name})
     identities = model_identities(config)
     assert list(identities) == [
         "masked language model",
@@ -153,7 +155,7 @@ def test_a_model_of_several_roles_is_hashed_once(config, monkeypatch):
         "BERTscore encoder",
         "entailment classifier",
     ]
-    assert len(asked) == 3
+    assert len(identified) == 3
 
 
 def test_bfloat16_changes_signals_little(unit, config, monkeypatch):
@@ -162,14 +164,16 @@ def test_bfloat16_changes_signals_little(unit, config, monkeypatch):
 
     used = []
     linear = torch.nn.functional.linear
-    monkeypatch.setattr(torch.nn.functional, "linear", lambda *given: used.append(out := linear(*given)) or out)
-    other = PairMaker(config.with_options(dtype="bfloat16")).make(SEGMENTS[:3])
+    monkeypatch.setattr(
+        torch.nn.functional, "linear", lambda *arguments: used.append(out := linear(*arguments)) or out
+    )
+    rounded = PairMaker(config.with_options(dtype="bfloat16")).make(SEGMENTS[:3])
     assert {tensor.dtype for tensor in used} == {torch.bfloat16}
-    places = {(pair.reference, pair.candidate): i for i, pair in enumerate(unit.pairs)}
+    rows = {(pair.reference, pair.candidate): i for i, pair in enumerate(unit.pairs)}
     common = [
-        (places[key], i) for i, pair in enumerate(other.pairs) if (key := (pair.reference, pair.candidate)) in places
+        (rows[key], i) for i, pair in enumerate(rounded.pairs) if (key := (pair.reference, pair.candidate)) in rows
     ]
     assert common
     ours, theirs = (list(side) for side in zip(*common, strict=True))
     for name, size in (("bertscore", 0.02), ("entailment", 0.02), ("bleu", 1e-9)):
-        np.testing.assert_allclose(other.signals[name][theirs], unit.signals[name][ours], atol=size)
+        np.testing.assert_allclose(rounded.signals[name][theirs], unit.signals[name][ours], atol=size)

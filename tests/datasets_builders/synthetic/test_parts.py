@@ -79,9 +79,9 @@ def test_a_folder_belongs_to_one_recipe(tmp_path):
     assert part_files.prepare(RECIPE) == []
     assert part_files.prepare(RECIPE) == []
     assert part_files.prepare({**RECIPE, "environment": {"numpy": "2"}}) == ["numpy was 1, is 2"]
-    other = {**RECIPE, "fingerprint": "g", "config": {"seed": 1}}
+    changed = {**RECIPE, "fingerprint": "g", "config": {"seed": 1}}
     with pytest.raises(ValueError, match=r"another recipe \(config.seed differ\): choose a new folder"):
-        PartFiles(tmp_path / "out", "g").prepare(other)
+        PartFiles(tmp_path / "out", "g").prepare(changed)
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):

@@ -33,8 +33,8 @@ def write(path, content):
     ],
 )
 def test_kinds_of_files(tmp_path, name, content, column, first_line):
-    found = list(read_rows(write(tmp_path / name, content), column))
-    assert found == [Row(row.number + first_line - 1, row.text) for row in HELLO]
+    rows = list(read_rows(write(tmp_path / name, content), column))
+    assert rows == [Row(row.number + first_line - 1, row.text) for row in HELLO]
 
 
 def test_parquet_and_datasets(tmp_path):

@@ -28,10 +28,10 @@ def test_what_is_kept_and_what_is_not(tmp_path):
         b"two words here",
         b"Two words here",
     ]
-    found = segments(tmp_path, b"\n".join(lines))
-    assert list(found) == [Segment(0, 1, "two words here"), Segment(1, 8, "Two words here")]
-    assert found.rows == 8
-    assert [(item.row, item.reason) for item in found.skipped] == [
+    result = segments(tmp_path, b"\n".join(lines))
+    assert list(result) == [Segment(0, 1, "two words here"), Segment(1, 8, "Two words here")]
+    assert result.rows == 8
+    assert [(item.row, item.reason) for item in result.skipped] == [
         (2, "no words"),
         (3, "no words"),
         (4, "fewer than 2 words"),
@@ -39,22 +39,22 @@ def test_what_is_kept_and_what_is_not(tmp_path):
         (6, "not UTF-8 (byte 4)"),
         (7, "duplicate of row 1"),
     ]
-    assert found.skipped[3].text == ("x " * 40)
-    assert list(found) == list(found)  # reading again starts anew
-    assert len(found.skipped) == 6
+    assert result.skipped[3].text == ("x " * 40)
+    assert list(result) == list(result)  # reading again starts anew
+    assert len(result.skipped) == 6
 
 
 def test_a_limit_stops_reading(tmp_path):
-    found = segments(tmp_path, "one two\nthree four\nfive six\n", max_segments=2)
-    assert [segment.text for segment in found] == ["one two", "three four"]
-    assert found.rows == 2
+    result = segments(tmp_path, "one two\nthree four\nfive six\n", max_segments=2)
+    assert [segment.text for segment in result] == ["one two", "three four"]
+    assert result.rows == 2
 
 
 def test_sentences_can_be_cut(tmp_path):
-    found = segments(tmp_path, "It rained. We stayed in.\nA heading\n\n", split_sentences=True)
-    assert list(found) == [Segment(0, 1, "It rained."), Segment(1, 1, "We stayed in.")]
-    assert found.skipped == [Skipped(2, "lines that end no sentence (1)", "A heading")]
-    assert count_reasons(found.skipped) == "1 lines that end no sentence"
+    result = segments(tmp_path, "It rained. We stayed in.\nA heading\n\n", split_sentences=True)
+    assert list(result) == [Segment(0, 1, "It rained."), Segment(1, 1, "We stayed in.")]
+    assert result.skipped == [Skipped(2, "lines that end no sentence (1)", "A heading")]
+    assert count_reasons(result.skipped) == "1 lines that end no sentence"
 
 
 def test_an_input_of_nothing_usable_says_why(tmp_path):
@@ -65,10 +65,10 @@ def test_an_input_of_nothing_usable_says_why(tmp_path):
 def test_half_of_a_surrogate_pair_is_not_utf8(tmp_path):
     path = tmp_path / "input.jsonl"
     path.write_text('{"text": "one \\ud800 two"}\n{"text": "one two"}\n')
-    found = Segments(str(path), SyntheticConfig(min_words=2))
-    assert [segment.text for segment in found] == ["one two"]
-    assert found.skipped[0].reason == "not UTF-8 (half of a surrogate pair)"
-    found.skipped[0].text.encode()
+    result = Segments(str(path), SyntheticConfig(min_words=2))
+    assert [segment.text for segment in result] == ["one two"]
+    assert result.skipped[0].reason == "not UTF-8 (half of a surrogate pair)"
+    result.skipped[0].text.encode()
 
 
 def test_reasons_are_counted_without_their_places():
@@ -82,16 +82,16 @@ def test_a_file_is_known_by_its_content(tmp_path):
 
 
 def test_a_dataset_of_the_hub_is_known_by_its_commit(monkeypatch, tmp_path):
-    asked = []
+    requests = []
 
     class Api:
         def dataset_info(self, repo_id, revision=None):
-            asked.append((repo_id, revision))
+            requests.append((repo_id, revision))
             return SimpleNamespace(sha="abc")
 
     assert Segments("org/name", SyntheticConfig()).identity()["revision"] is None  # out of reach
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
     assert Segments("org/name@main", SyntheticConfig()).identity()["revision"] == "abc"
     assert Segments("org/name", SyntheticConfig()).identity()["revision"] == "abc"
-    assert asked == [("org/name", "main"), ("org/name", None)]
+    assert requests == [("org/name", "main"), ("org/name", None)]
     assert Segments(str(tmp_path), SyntheticConfig()).identity()["revision"] is None

@@ -67,7 +67,7 @@ def test_the_record_has_what_training_needs(finished):
     assert info["signals"] == [{**SIGNAL, "mean": [38.0], "std": [pytest.approx(np.std([100, 10, 4]))]}]
     assert (info["pairs"], info["segments"], info["input_rows"]) == (3, 2, 6)
     assert info["config"]["seed"] == 0 and info["models"]["translator en-fr"]["revision"] == "r1"
-    assert [part["file"] for part in info["parts"]] == ["data/part-00000.parquet", "data/part-00001.parquet"]
+    assert [entry["file"] for entry in info["parts"]] == ["data/part-00000.parquet", "data/part-00001.parquet"]
 
 
 def test_counts_means_and_speed(finished):
