@@ -131,7 +131,7 @@ def fuzz_settings(data: bytes) -> None:
         if form[0] % 3 == 0:
             load_official(folder)
         elif form[0] % 3 == 1:
-            load_bleurt_pytorch(folder)
+            load_bleurt_pytorch(folder, read_settings(folder / "config.json"))
         else:
             config = SimpleNamespace(bleurt=read_settings(folder / "config.json"), max_position_embeddings=512)
             Layout.from_config(config)

@@ -28,6 +28,7 @@ from bleurt_repro.metric.loading.bleurt_pytorch import is_bleurt_pytorch, load_b
 from bleurt_repro.metric.loading.checksums import write_checksums
 from bleurt_repro.metric.loading.find import find_checkpoint
 from bleurt_repro.metric.loading.hub import HUB_FILES
+from bleurt_repro.metric.loading.limits import read_settings
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
 from bleurt_repro.metric.loading.open import load_checkpoint
 from bleurt_repro.metric.loading.quiet import quiet_transformers
@@ -190,7 +191,7 @@ def _load(folder: Path, gelu: str, max_length: int | None) -> tuple[PreTrainedMo
     if (folder / SETTINGS).is_file():
         return load_official(folder, gelu)
     if is_bleurt_pytorch(folder) or max_length:
-        return load_bleurt_pytorch(folder, max_length=max_length, gelu=gelu)
+        return load_bleurt_pytorch(folder, read_settings(folder / "config.json"), max_length=max_length, gelu=gelu)
     if (folder / "config.json").is_file():
         raise ValueError("it is in transformers' own format already: use it as the checkpoint, without converting it")
     raise ValueError(KINDS)

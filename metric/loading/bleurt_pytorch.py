@@ -47,12 +47,17 @@ def is_bleurt_pytorch(folder: Path) -> bool:
 
 
 def load_bleurt_pytorch(
-    folder: Path, dtype: torch.dtype | None = None, max_length: int | None = None, gelu: str = "auto"
+    folder: Path,
+    settings: Mapping[str, Any],
+    dtype: torch.dtype | None = None,
+    max_length: int | None = None,
+    gelu: str = "auto",
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a checkpoint in bleurt-pytorch's format as a scorer with the official tokenizer.
 
     Args:
-        folder: config.json, safetensors and vocab.txt or spm.model.
+        folder: folder with safetensors and vocab.txt or spm.model.
+        settings: content of config.json.
         dtype: arithmetic of the model; float32 by default.
         max_length: most tokens of a pair; by default what the config or the name recorded in it says.
         gelu: "tanh", "erf", or "auto": the official tanh form for English checkpoints, which the format records
@@ -65,7 +70,6 @@ def load_bleurt_pytorch(
     Raises:
         ValueError: if a file is missing or damaged, or weights are missing, unknown or of another shape.
     """
-    settings = read_settings(folder / "config.json")
     layout = Layout(max_length=max_length or _max_length(settings))
     activation = _activation(settings, gelu)
     weights = read_weights(folder, "rembert." if is_rembert(settings) else "bert.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,37 @@ NEEDS = (
     "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
     "as save_pretrained() writes them"
 )
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a checkpoint was found.
+
+    Attributes:
+        argument: name or path that the user gave, for messages.
+        name: name in signatures; of a local folder its last part, for the hash beside it says all that matters.
+        folder: files of the checkpoint.
+        official: what is recorded of a checkpoint that was found by its official name.
+    """
+
+    argument: str
+    name: str
+    folder: Path
+    official: OfficialCheckpoint | None = None
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Location:
+        """Return the location of a local folder."""
+        return cls(str(folder), folder.resolve().name, folder)
+
+
+def locate_checkpoint(name: str, hashes: FileHashes | None = None) -> Location:
+    """Find a checkpoint, with the arguments and errors of `find_checkpoint`."""
+    folder = find_checkpoint(name, hashes=hashes)
+    if Path(name).expanduser().is_dir():
+        return Location(str(name), folder.resolve().name, folder)
+    known = known_name(str(name))
+    return Location(name, known, folder, OFFICIAL_CHECKPOINTS.get(known))
 
 
 def embedded_names() -> list[str]:
@@ -90,13 +122,3 @@ def _fetch_official(name: str, files: Sequence[str], hashes: FileHashes | None) 
         return download(official.hub, files, hashes=hashes)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}; otherwise {official.how_to_get}") from error
-
-
-def display_name(name: str, folder: Path) -> str:
-    """Return what to call a checkpoint; of a local folder only its name, for its hash says all that matters."""
-    return folder.resolve().name if Path(name).expanduser().is_dir() else known_name(str(name))
-
-
-def official_checkpoint(name: str) -> OfficialCheckpoint | None:
-    """Return what is recorded of a checkpoint by an official name, which a folder of that name is not."""
-    return None if Path(name).expanduser().is_dir() else OFFICIAL_CHECKPOINTS.get(known_name(str(name)))

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
-from bleurt_repro.metric.loading.limits import StoredSize, size_limit
-from bleurt_repro.metric.loading.wordpiece import WordPieceTokenizer, has_plain_wordpiece
+from bleurt_repro.metric.loading.wordpiece import WordPieceTokenizer, open_wordpiece
 
 if TYPE_CHECKING:
     import torch
@@ -58,25 +57,23 @@ class LightScorer:
     tokenizer: WordPieceTokenizer
 
 
-def open_light(
-    folder: Path, settings: Mapping[str, Any], stored: StoredSize, dtype: torch.dtype
-) -> LightScorer | None:
+def open_light(folder: Path, settings: Mapping[str, Any], dtype: torch.dtype) -> LightScorer | None:
     """Open a checkpoint.
 
     Args:
         folder: files of the checkpoint.
         settings: content of config.json.
-        stored: size of the weights.
         dtype: arithmetic of the model.
 
     Returns:
         None if it is no plain BERT scorer, or its weights are not what config.json describes.
     """
-    if not (_is_plain(settings) and has_plain_wordpiece(folder)):
+    tokenizer = open_wordpiece(folder) if _is_plain(settings) else None
+    if tokenizer is None:
         return None
     config = SimpleNamespace(**{"pad_token_id": 0, "bleurt": None, **settings, "num_labels": 1})
-    model = _with_weights(config, folder, stored, dtype)
-    return None if model is None else LightScorer(model, config, WordPieceTokenizer(folder / "tokenizer.json"))
+    model = _with_weights(config, folder, dtype)
+    return None if model is None else LightScorer(model, config, tokenizer)
 
 
 def _is_plain(settings: Mapping[str, Any]) -> bool:
@@ -96,7 +93,7 @@ def _is_plain(settings: Mapping[str, Any]) -> bool:
     )
 
 
-def _with_weights(config: Any, folder: Path, stored: StoredSize, dtype: torch.dtype) -> nn.Module | None:
+def _with_weights(config: Any, folder: Path, dtype: torch.dtype) -> nn.Module | None:
     """Read the weights into modules.
 
     Returns:
@@ -111,7 +108,7 @@ def _with_weights(config: Any, folder: Path, stored: StoredSize, dtype: torch.dt
         return None
     try:
         # Modules on the meta device have shapes but no memory; the weights of the file take their places.
-        with torch.device("meta"), size_limit(stored):
+        with torch.device("meta"):
             model = _modules(config)
         weights = {name: weight.to(dtype) for name, weight in load_file(folder / files[0]).items()}
         model.load_state_dict(weights, assign=True)

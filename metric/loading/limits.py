@@ -58,6 +58,20 @@ def read_settings(file: Path) -> dict[str, Any]:
     return settings
 
 
+def read_description(folder: Path) -> tuple[dict[str, Any], StoredSize]:
+    """Read config.json and the size of the weights, and check that they can be those of a scorer.
+
+    Returns:
+        the settings, and the size of the weights.
+
+    Raises:
+        ValueError: if a file is damaged, or naming the setting that cannot be.
+    """
+    settings, stored = read_settings(folder / "config.json"), stored_size(folder)
+    check_settings(settings, stored)
+    return settings, stored
+
+
 def stored_size(folder: Path) -> StoredSize:
     """Count the tensors and numbers of a folder's safetensors files by their headers.
 

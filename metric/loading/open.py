@@ -1,4 +1,4 @@
-"""Open the checkpoint that `find` returns the folder of.
+"""Open a checkpoint: from its name to a model and tokenizer that were checked.
 
 A checkpoint is a folder that plain `transformers` opens: a one-label sequence classifier in safetensors and a
 tokenizer; or an ensemble of such folders. Nothing is unpickled and no code of a checkpoint is run.
@@ -17,17 +17,9 @@ from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.bleurt_pytorch import MODEL_TYPE, SAFE_REVISION, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import SCORING_FILES, FileHashes, checked_content, content_hash
 from bleurt_repro.metric.loading.ensemble import Ensemble, Member, common_layout, is_ensemble, read_ensemble
-from bleurt_repro.metric.loading.find import NEEDS, display_name, find_checkpoint, official_checkpoint
+from bleurt_repro.metric.loading.find import NEEDS, Location, find_checkpoint, locate_checkpoint
 from bleurt_repro.metric.loading.light import LightScorer, open_light
-from bleurt_repro.metric.loading.limits import (
-    StoredSize,
-    check_normalizer,
-    check_settings,
-    read_settings,
-    size_limit,
-    stored_size,
-)
-from bleurt_repro.metric.loading.official_names import OfficialCheckpoint
+from bleurt_repro.metric.loading.limits import check_normalizer, read_description, size_limit, stored_size
 from bleurt_repro.metric.loading.quiet import first_line, one_line_errors, quiet_transformers
 from bleurt_repro.metric.loading.torch_defaults import torch_defaults
 
@@ -93,8 +85,8 @@ class Checkpoint:
             return self.loaded
         if content_hash(self.folder) != self.content:
             raise ValueError(f"checkpoint {self.folder} is not what it was when it was opened: open it again")
-        with torch_defaults(), quiet_transformers():
-            model = _load_model(self.name, self.folder, stored_size(self.folder), self.dtype).eval()
+        with torch_defaults(), size_limit(stored_size(self.folder)), quiet_transformers():
+            model = _load_model(self.name, self.folder, self.dtype).eval()
             return model, _load_tokenizer(self.name, self.folder)
 
     @property
@@ -138,17 +130,18 @@ def open_checkpoint(name: str, dtype: torch.dtype | None = None, light: bool = F
         ValueError: if the folder is no scorer and no ensemble, saying what is wrong and what is needed.
     """
     hashes = FileHashes()
-    folder = find_checkpoint(name, hashes=hashes)
-    if not is_ensemble(folder):
-        model = _open_single(name, folder, dtype, hashes, light)
-        return Opened(model.name, folder, model.layout, model.content, (model,))
-    ensemble = read_ensemble(folder)
-    folders = [_member_folder(folder, member, hashes) for member in ensemble.members]
-    models = tuple(_open_single(str(path), path, dtype, hashes, light) for path in folders)
-    addresses = (member.address for member in ensemble.members)
+    location = locate_checkpoint(name, hashes)
+    folder, ensemble, members = location.folder, None, [location]
+    if is_ensemble(folder):
+        ensemble = read_ensemble(folder)
+        members = [_member_location(folder, member, hashes) for member in ensemble.members]
+    models = tuple(_open_single(member, dtype, hashes, light) for member in members)
+    if ensemble is None:
+        return Opened(location.name, folder, models[0].layout, models[0].content, models)
+    addresses = [member.address for member in ensemble.members]
     layouts = dict(zip(addresses, (model.layout for model in models), strict=True))
     layout = common_layout(layouts, ensemble.mixed_layouts)
-    return Opened(display_name(name, folder), folder, layout, content_hash(folder, hashes), models, ensemble)
+    return Opened(location.name, folder, layout, content_hash(folder, hashes), models, ensemble)
 
 
 def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
@@ -162,14 +155,14 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
         ValueError: if the folder is no scorer, saying what is wrong and what is needed.
     """
     hashes = FileHashes()
-    folder = find_checkpoint(name, hashes=hashes)
-    if is_ensemble(folder):
+    location = locate_checkpoint(name, hashes)
+    if is_ensemble(location.folder):
         raise ValueError(f"checkpoint {name} is an ensemble, which can score but is no model: give one of its members")
-    return _open_single(name, folder, dtype, hashes)
+    return _open_single(location, dtype, hashes)
 
 
-def _member_folder(folder: Path, member: Member, hashes: FileHashes) -> Path:
-    """Return the folder of an ensemble's member: beside ensemble.json, embedded, or on the Hub.
+def _member_location(folder: Path, member: Member, hashes: FileHashes) -> Location:
+    """Find an ensemble's member: beside ensemble.json, embedded, or on the Hub.
 
     Raises:
         ValueError: if it is not there, is an ensemble itself, or is not the checkpoint that the ensemble was made of.
@@ -188,29 +181,31 @@ def _member_folder(folder: Path, member: Member, hashes: FileHashes) -> Path:
             f"member {member.address} of ensemble {folder} has hash {content}, but the ensemble was made of "
             f"{member.hash}: put that back, or make the ensemble again"
         )
-    return path
+    return Location.of_folder(path)
 
 
-def _open_single(
-    name: str, folder: Path, dtype: torch.dtype | None, hashes: FileHashes, light: bool = False
-) -> Checkpoint:
+def _open_single(location: Location, dtype: torch.dtype | None, hashes: FileHashes, light: bool = False) -> Checkpoint:
     """Open a checkpoint that is no ensemble, and check that it can score.
 
-    The steps: its files, settings and sizes are checked before anything is built; the model and tokenizer are opened; the
-    tokenizer is tried; the files are compared with their recorded hashes.
+    The steps: the files, the settings and their sizes are checked before anything is built; the model and tokenizer are
+    opened; the tokenizer is tried; the files are compared with their recorded hashes.
     """
     import torch
 
-    dtype = dtype or torch.float32
-    settings = _read_config(name, folder)
-    stored = _check_files(name, folder, settings)
-    official, loaded = official_checkpoint(name), None
-    with torch_defaults():
-        opened = open_light(folder, settings, stored, dtype) if light and official is None else None
+    name, folder, dtype = location.argument, location.folder, dtype or torch.float32
+    _check_files(name, folder)
+    try:
+        settings, stored = read_description(folder)
+    except ValueError as error:
+        raise ValueError(f"checkpoint {name} cannot be opened ({error}): {NEEDS}") from error
+    _check_references(name, folder, settings)
+    loaded = None
+    with torch_defaults(), size_limit(stored):
+        opened = open_light(folder, settings, dtype) if light and location.official is None else None
         if opened is not None:
             config, tokenizer = opened.config, opened.tokenizer
         else:
-            loaded = _load(name, folder, official, settings, stored, dtype)
+            loaded = _load(location, settings, dtype)
             config, tokenizer = loaded[0].config, loaded[1]
     _try_tokenizer(name, tokenizer, config)
     try:
@@ -218,62 +213,40 @@ def _open_single(
         layout = Layout.from_config(config)
     except ValueError as error:
         raise ValueError(f"checkpoint {name}: {error}") from error
-    return Checkpoint(display_name(name, folder), folder, layout, content, config, dtype, opened, loaded)
+    return Checkpoint(location.name, folder, layout, content, config, dtype, opened, loaded)
 
 
-def _read_config(name: str, folder: Path) -> dict[str, Any]:
-    """Read config.json.
+def _check_files(name: str, folder: Path) -> None:
+    """Check that a folder has the files of a checkpoint, before any is opened.
 
     Raises:
-        ValueError: if it is missing or damaged, or the folder is an official checkpoint.
+        ValueError: naming the file that is missing or is no plain file.
     """
-    if (folder / "bleurt_config.json").is_file() and not (folder / "config.json").is_file():
-        raise ValueError(
-            f"checkpoint {name} is an official TensorFlow checkpoint: convert it once, with "
-            f"`bleurt-repro convert {name} {name}-converted`, and give the folder {name}-converted"
-        )
     if not (folder / "config.json").is_file():
+        if (folder / "bleurt_config.json").is_file():
+            raise ValueError(
+                f"checkpoint {name} is an official TensorFlow checkpoint: convert it once, with "
+                f"`bleurt-repro convert {name} {name}-converted`, and give the folder {name}-converted"
+            )
         raise ValueError(f"checkpoint {name} has no config.json: {NEEDS}")
-    try:
-        settings = read_settings(folder / "config.json")
-    except ValueError as error:
-        raise ValueError(f"checkpoint {name}: {error}") from error
-    if "model_type" not in settings:
-        raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
-    return settings
-
-
-def _check_files(name: str, folder: Path, settings: Mapping[str, Any]) -> StoredSize:
-    """Check the files of a folder before any is opened.
-
-    Returns:
-        the size of the weights.
-
-    Raises:
-        ValueError: if a file is missing, is no plain file or describes what no checkpoint has; with the reason.
-    """
     for path in {path for pattern in SCORING_FILES for path in folder.glob(pattern)}:
         if not path.is_file() and not path.is_dir():  # a pipe would be waited for, a broken link cannot be read
             raise ValueError(f"checkpoint {name}: {path.name} is no plain file: {NEEDS}")
     if not any(path.is_file() for path in folder.glob("*.safetensors")):
         pickles = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
-        fault = f"only {pickles[0]}, a pickle, which is never opened" if pickles else "no weights in safetensors"
-        if settings["model_type"] == MODEL_TYPE:
-            fault += f" ({SAFE_REVISION})"
-        raise ValueError(f"checkpoint {name} has {fault}: {NEEDS}")
+        if pickles:
+            raise ValueError(
+                f"checkpoint {name} has only {pickles[0]}, a pickle, which is never opened ({SAFE_REVISION}): {NEEDS}"
+            )
+        raise ValueError(f"checkpoint {name} has no weights in safetensors: {NEEDS}")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
-    _check_references(name, folder, settings)
-    try:
-        stored = stored_size(folder)
-        check_settings(settings, stored)
-    except ValueError as error:
-        raise ValueError(f"checkpoint {name} cannot be opened ({error}): {NEEDS}") from error
-    return stored
 
 
 def _check_references(name: str, folder: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse what would make `transformers` read weights or code that the content hash does not cover."""
+    """Refuse settings and files that make `transformers` read weights or code outside the content hash."""
+    if "model_type" not in settings:
+        raise ValueError(f"checkpoint {name}: config.json names no model_type: {NEEDS}")
     for index in folder.glob("*.safetensors.index.json"):
         try:
             files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
@@ -298,25 +271,21 @@ def _check_references(name: str, folder: Path, settings: Mapping[str, Any]) -> N
 
 
 def _load(
-    name: str,
-    folder: Path,
-    official: OfficialCheckpoint | None,
-    settings: Mapping[str, Any],
-    stored: StoredSize,
-    dtype: torch.dtype,
+    location: Location, settings: Mapping[str, Any], dtype: torch.dtype
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load model and tokenizer as `transformers` has them, the model in evaluation mode."""
+    name, folder, official = location.argument, location.folder, location.official
     if official is None and settings["model_type"] != MODEL_TYPE:
         with quiet_transformers():
-            return _load_model(name, folder, stored, dtype).eval(), _load_tokenizer(name, folder)
+            return _load_model(name, folder, dtype).eval(), _load_tokenizer(name, folder)
     with one_line_errors(f"checkpoint {name} cannot be opened"):
-        return load_bleurt_pytorch(folder, dtype, official.max_length if official else None)
+        return load_bleurt_pytorch(folder, settings, dtype, official.max_length if official else None)
 
 
-def _load_model(name: str, folder: Path, stored: StoredSize, dtype: torch.dtype) -> PreTrainedModel:
+def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
-    with one_line_errors(f"checkpoint {name} cannot be opened", NEEDS), size_limit(stored):
+    with one_line_errors(f"checkpoint {name} cannot be opened", NEEDS):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder,
             dtype=dtype,

@@ -43,7 +43,15 @@ class WordPieceTokenizer:
         return dict(self.backend_tokenizer.get_vocab(with_added_tokens=True))
 
 
-def has_plain_wordpiece(folder: Path) -> bool:
+def open_wordpiece(folder: Path) -> WordPieceTokenizer | None:
+    """Open the tokenizer of a folder, or return None if `transformers` must open it."""
+    try:
+        return WordPieceTokenizer(folder / "tokenizer.json") if _has_plain_wordpiece(folder) else None
+    except Exception:  # whatever `tokenizers` raises for a damaged vocabulary, `transformers` will name it
+        return None
+
+
+def _has_plain_wordpiece(folder: Path) -> bool:
     """Return whether `transformers` would read the folder's files as the tokenizer that tokenizer.json describes."""
     if any((folder / name).exists() for name in OTHER_TOKENIZER_FILES):
         return False

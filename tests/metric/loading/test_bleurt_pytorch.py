@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.loading.bleurt_pytorch import load_bleurt_pytorch
+from bleurt_repro.metric.loading.limits import read_settings
 from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.bleurt_pytorch_ports import edit_config, make_port
 from tests.official_checkpoints import expected_scores
@@ -57,7 +58,7 @@ def test_scores_are_those_of_the_weights(request, tmp_path, kind, settings, arch
 
 
 def test_the_gelu_can_be_named(multilingual):
-    model, _ = load_bleurt_pytorch(multilingual[0], gelu="tanh")
+    model, _ = load_bleurt_pytorch(multilingual[0], read_settings(multilingual[0] / "config.json"), gelu="tanh")
     assert model.config.hidden_act == "gelu_pytorch_tanh"
 
 
@@ -88,8 +89,8 @@ def test_weights_may_lie_in_several_files_and_under_the_encoders_own_prefix(copy
     names = sorted(renamed)
     save_file({name: renamed[name] for name in names[:10]}, copy / "model-00001-of-00002.safetensors")
     save_file({name: renamed[name] for name in names[10:]}, copy / "model-00002-of-00002.safetensors")
-    model, _ = load_bleurt_pytorch(copy)
-    whole, _ = load_bleurt_pytorch(english[0])
+    model, _ = load_bleurt_pytorch(copy, read_settings(copy / "config.json"))
+    whole, _ = load_bleurt_pytorch(english[0], read_settings(english[0] / "config.json"))
     assert all(
         torch.equal(a, b) for a, b in zip(model.state_dict().values(), whole.state_dict().values(), strict=True)
     )

@@ -20,7 +20,6 @@ from bleurt_repro.metric.forward.packed import PackedForward
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.metric.loading.light import open_light
-from bleurt_repro.metric.loading.limits import StoredSize
 from bleurt_repro.metric.loading.open import load_checkpoint
 from tests.conftest import make_tiny_scorer
 
@@ -33,7 +32,7 @@ TEXTS = {
 
 def opened(folder, dtype=torch.float32):
     settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    return open_light(folder, settings, StoredSize(200, 30_000_000), dtype)
+    return open_light(folder, settings, dtype)
 
 
 @pytest.fixture(scope="module")
