@@ -1,6 +1,7 @@
 """Convert official BLEURT checkpoints, and those of bleurt-pytorch, to folders that plain `transformers` opens.
 
-bleurt-repro convert BLEURT-20.zip BLEURT-20-converted --scores published.jsonl --max-difference 1e-4
+bleurt-repro convert BLEURT-20.zip BLEURT-20-converted
+bleurt-repro convert --check BLEURT-20
 
 A zip is unpacked so that nothing lands outside the folder and nothing grows without bound. The new checkpoint's scores are
 compared with published ones, if there are any.
@@ -12,6 +13,7 @@ import errno
 import math
 import shutil
 import struct
+import tempfile
 import warnings
 import zipfile
 import zlib
@@ -26,7 +28,7 @@ from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.architecture import GELU_NAMES
 from bleurt_repro.metric.loading.bleurt_pytorch import is_bleurt_pytorch, load_bleurt_pytorch
 from bleurt_repro.metric.loading.checksums import write_checksums
-from bleurt_repro.metric.loading.find import find_checkpoint
+from bleurt_repro.metric.loading.find import find_checkpoint, known_name
 from bleurt_repro.metric.loading.hub import HUB_FILES
 from bleurt_repro.metric.loading.limits import read_settings
 from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     from bleurt_repro.metric.forward.encoding import PairEncoder
 
 SCORES = "scores.jsonl"
+# Official scores that others have published, in a file per checkpoint; each line names its source.
+PUBLISHED = Path(__file__).parent / "published"
+# They were computed by TensorFlow on other machines.
+PUBLISHED_DIFFERENCE = 1e-4
 # What else is fetched of a Hub repository to convert: official checkpoints as they are, or their archive.
 OFFICIAL_FILES = ["variables/variables.*", "saved_model.pb", "*.vocab", SCORES, "*.zip"]
 KINDS = (
@@ -65,7 +71,7 @@ NAMES = (errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EE
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """A published score: its line in the file, the pair, the score, and the token ids if they are known."""
+    """A published score: number of its line in the file, the pair, the score, and the token ids if they are recorded."""
 
     line: int
     reference: str
@@ -76,14 +82,14 @@ class ScoredPair:
 
 @dataclass(frozen=True)
 class Parity:
-    """What a comparison found.
+    """Result of comparing a checkpoint's scores with published ones.
 
     Attributes:
-        pairs: how many scores were compared.
-        largest: the largest difference.
-        worst_line: where in the file of scores it is.
-        with_ids: how many of the pairs came with token ids.
-        same_ids: in how many of those the token ids are identical.
+        pairs: number of scores compared.
+        largest: largest difference.
+        worst_line: line of the largest difference in the file of scores.
+        with_ids: number of pairs with token ids in the file.
+        same_ids: number of pairs whose token ids are identical.
     """
 
     pairs: int
@@ -99,14 +105,14 @@ class Parity:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was converted.
+    """Result of a conversion.
 
     Attributes:
-        folder: the converted checkpoint.
-        architecture: its class in `transformers`.
-        max_length: most tokens of a pair it reads.
-        activation: the GELU it computes, by its name in `transformers`.
-        parity: how far its scores are from those it was compared with, if there were any.
+        folder: folder of the converted checkpoint.
+        architecture: class of the model in `transformers`.
+        max_length: most tokens of a pair that it reads.
+        activation: name in `transformers` of the GELU that it computes.
+        parity: comparison of its scores with published ones, if there were any.
     """
 
     folder: Path
@@ -127,10 +133,10 @@ def convert(
     """Convert a checkpoint; the destination appears when everything is checked, or not at all.
 
     Args:
-        source: a folder, a zip, a Hub id or an official name.
-        destination: the folder to write; it must not exist, or be empty.
-        max_difference: largest difference allowed from the scores; 2e-5 by default.
-        scores: JSON lines of reference, candidate, score and, if known, input_ids, to compare with; by default
+        source: folder, zip, Hub id or official name.
+        destination: folder to write; it must not exist, or be empty.
+        max_difference: largest difference from the scores to allow; 2e-5 by default.
+        scores: file of JSON lines with reference, candidate, score and, if recorded, input_ids, to compare with; by default
             scores.jsonl of the source, if it has one.
         gelu: "tanh", "erf", or "auto": what the official graph says (saved_model.pb), else the official code's tanh;
             see `load_bleurt_pytorch` for that format.
@@ -147,28 +153,56 @@ def convert(
     beside = next(folder for folder in target.parents if folder.is_dir())
     with temporary_folder(beside / target.name) as workspace:
         folder = _folder(source, workspace)
-        try:
-            model, tokenizer = _load(folder, gelu, _official_length(source))
-        except ValueError as error:
-            raise ValueError(f"{source} cannot be converted: {error}") from error
+        model, tokenizer = _load(source, folder, gelu)
+        converted = workspace / "checkpoint"
         with error_context(target):
-            made = _save(model, tokenizer, workspace / "checkpoint")
-        parity = _check_scores(folder, made, scores, max_difference)
+            _save(model, tokenizer, converted)
+        parity = _check_scores(folder, converted, scores, max_difference)
         target.parent.mkdir(parents=True, exist_ok=True)
-        durable_replace(made, target)
+        durable_replace(converted, target)
     length = Layout.from_config(model.config).max_length
     return Conversion(target, type(model).__name__, length, model.config.hidden_act, parity)
 
 
+def check_published(source: str) -> Parity:
+    """Compare a checkpoint's scores with those in `PUBLISHED`; it is converted to a temporary folder if need be.
+
+    Args:
+        source: official name, or a folder, zip or Hub id whose last part is one, such as BLEURT-20.zip.
+
+    Raises:
+        ValueError: if there are no published scores of the name, the checkpoint cannot be found or converted, or a score
+            differs by more than `PUBLISHED_DIFFERENCE`.
+    """
+    files = {file.stem.lower(): file for file in sorted(PUBLISHED.glob("*.jsonl"))}
+    name = Path(source).name.partition("@")[0].lower().removesuffix(".zip")
+    if name not in files:
+        raise ValueError(
+            f"there are no published scores of {source}: expected {' or '.join(file.stem for file in files.values())}, or a "
+            "folder or zip of that name"
+        )
+    with tempfile.TemporaryDirectory() as workspace:
+        folder = _folder(source, Path(workspace))
+        if (folder / SETTINGS).is_file() or is_bleurt_pytorch(folder) or _official_length(source):
+            model, tokenizer = _load(source, folder, "auto")
+            folder = Path(workspace) / files[name].stem
+            _save(model, tokenizer, folder)
+        parity = measure_parity(str(folder), files[name])
+    if parity.largest > PUBLISHED_DIFFERENCE:
+        raise ValueError(
+            f"the scores of {source} differ from published ones: {parity}; limit {PUBLISHED_DIFFERENCE:g}"
+        )
+    return parity
+
+
 def _official_length(source: str) -> int | None:
     """Return the length that an official name stands for; its public copies may not record it."""
-    if Path(source).expanduser().exists() or source not in OFFICIAL_CHECKPOINTS:
-        return None
-    return OFFICIAL_CHECKPOINTS[source].max_length
+    official = None if Path(source).expanduser().exists() else OFFICIAL_CHECKPOINTS.get(known_name(source))
+    return official.max_length if official else None
 
 
 def _folder(source: str, workspace: Path) -> Path:
-    """Find the folder that holds the checkpoint, unpacking a zip into the workspace."""
+    """Return the folder of a checkpoint; a zip is unpacked into the workspace."""
     path = Path(source).expanduser()
     if not path.is_file():
         path = find_checkpoint(source, [*HUB_FILES, *OFFICIAL_FILES])
@@ -187,17 +221,25 @@ def _is_checkpoint(folder: Path) -> bool:
     return (folder / SETTINGS).is_file() or (folder / "config.json").is_file()
 
 
-def _load(folder: Path, gelu: str, max_length: int | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if (folder / SETTINGS).is_file():
-        return load_official(folder, gelu)
-    if is_bleurt_pytorch(folder) or max_length:
-        return load_bleurt_pytorch(folder, read_settings(folder / "config.json"), max_length=max_length, gelu=gelu)
-    if (folder / "config.json").is_file():
-        raise ValueError("it is in transformers' own format already: use it as the checkpoint, without converting it")
-    raise ValueError(KINDS)
+def _load(source: str, folder: Path, gelu: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load model and tokenizer from a folder in one of the two formats."""
+    max_length = _official_length(source)
+    try:
+        if (folder / SETTINGS).is_file():
+            return load_official(folder, gelu)
+        if is_bleurt_pytorch(folder) or max_length:
+            settings = read_settings(folder / "config.json")
+            return load_bleurt_pytorch(folder, settings, max_length=max_length, gelu=gelu)
+        if (folder / "config.json").is_file():
+            raise ValueError(
+                "it is in transformers' own format already: use it as the checkpoint, without converting it"
+            )
+        raise ValueError(KINDS)
+    except ValueError as error:
+        raise ValueError(f"{source} cannot be converted: {error}") from error
 
 
-def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
+def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     with quiet_transformers():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -205,18 +247,17 @@ def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pa
     for file in folder.iterdir():  # the weights are written for the owner alone
         shutil.copymode(folder / "config.json", file)
     write_checksums(folder)
-    return folder
 
 
-def _check_scores(folder: Path, made: Path, scores: str | None, max_difference: float | None) -> Parity | None:
-    """Open the new checkpoint and compare its scores, if there are any to compare with."""
+def _check_scores(folder: Path, converted: Path, scores: str | None, max_difference: float | None) -> Parity | None:
+    """Open the new checkpoint and compare its scores with those of a file, if there is one."""
     file = Path(scores).expanduser() if scores else folder / SCORES
     if not scores and not file.is_file():
         if max_difference is not None:
             raise ValueError(f"nothing to compare with: the source has no {SCORES}; name a file with --scores")
-        load_checkpoint(str(made))
+        load_checkpoint(str(converted))
         return None
-    parity = measure_parity(str(made), file)
+    parity = measure_parity(str(converted), file)
     limit = MAX_DIFFERENCE if max_difference is None else max_difference
     if parity.same_ids < parity.with_ids:
         raise ValueError(f"converted, but the token ids differ from those in {file}: {parity}")
@@ -237,8 +278,8 @@ def unpack_zip(archive: Path, folder: Path) -> None:
     more of a member than its declared size.
 
     Args:
-        archive: the zip.
-        folder: where to; must not exist yet.
+        archive: file of the zip.
+        folder: folder to unpack to; it must not exist.
 
     Raises:
         ValueError: if the zip is damaged or encrypted, holds a name twice, or would grow beyond reason. What was
@@ -275,11 +316,11 @@ def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:
 
 
 def measure_parity(checkpoint: str, scores: Path) -> Parity:
-    """Score pairs on the CPU in float32 and compare with the scores given.
+    """Score pairs on the CPU in float32, and compare the scores with published ones.
 
     Args:
-        checkpoint: as for `BleurtScorer`.
-        scores: JSON lines of reference, candidate, score and, if known, the model's input_ids.
+        checkpoint: name, folder or Hub id, as for `BleurtScorer`.
+        scores: file of JSON lines with reference, candidate, score and, if recorded, the model's input_ids.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -292,8 +333,8 @@ def measure_parity(checkpoint: str, scores: Path) -> Parity:
     scorer = BleurtScorer(checkpoint, device="cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that long pairs are cut is what is being compared, and no news
-        found = scorer.score(references=[p.reference for p in pairs], candidates=[p.candidate for p in pairs])
-    differences = [_difference(score, pair.score) for score, pair in zip(found, pairs, strict=True)]
+        computed = scorer.score(references=[p.reference for p in pairs], candidates=[p.candidate for p in pairs])
+    differences = [_difference(score, pair.score) for score, pair in zip(computed, pairs, strict=True)]
     worst = max(range(len(pairs)), key=differences.__getitem__)
     encoder = PairEncoder(scorer.tokenizer, scorer.layout)
     same = [_ids(encoder, pair) == pair.input_ids for pair in pairs if pair.input_ids is not None]
@@ -301,7 +342,7 @@ def measure_parity(checkpoint: str, scores: Path) -> Parity:
 
 
 def read_scored_pairs(file: Path) -> list[ScoredPair]:
-    """Read JSON lines of published scores; blank lines and other fields are left alone.
+    """Read JSON lines of published scores; blank lines and other fields are ignored.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -318,20 +359,20 @@ def read_scored_pairs(file: Path) -> list[ScoredPair]:
 
 
 def _scored_pair(line: str, number: int, file: Path) -> ScoredPair:
-    place = f"{file}, line {number}"
-    record = parse_json(line, place, f"each line is {FIELDS}")
+    location = f"{file}, line {number}"
+    record = parse_json(line, location, f"each line is {FIELDS}")
     try:
         pair = ScoredPair(number, record["reference"], record["candidate"], record["score"], record.get("input_ids"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{place}: not a scored pair ({error}); each line is {FIELDS}") from error
+        raise ValueError(f"{location}: not a scored pair ({error}); each line is {FIELDS}") from error
     texts = isinstance(pair.reference, str) and isinstance(pair.candidate, str)
     if not texts or isinstance(pair.score, bool) or not isinstance(pair.score, int | float):
-        raise ValueError(f"{place}: not a scored pair; each line is {FIELDS}")
+        raise ValueError(f"{location}: not a scored pair; each line is {FIELDS}")
     return pair
 
 
-def _difference(found: float, published: float) -> float:
-    difference = abs(found - published)
+def _difference(computed: float, published: float) -> float:
+    difference = abs(computed - published)
     return difference if math.isfinite(difference) else math.inf
 
 

@@ -234,11 +234,8 @@ def _check_files(name: str, folder: Path) -> None:
             raise ValueError(f"checkpoint {name}: {path.name} is no plain file: {NEEDS}")
     if not any(path.is_file() for path in folder.glob("*.safetensors")):
         pickles = [path.name for path in (*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt"))]
-        if pickles:
-            raise ValueError(
-                f"checkpoint {name} has only {pickles[0]}, a pickle, which is never opened ({SAFE_REVISION}): {NEEDS}"
-            )
-        raise ValueError(f"checkpoint {name} has no weights in safetensors: {NEEDS}")
+        fault = f"only {pickles[0]}, a pickle, which is never opened" if pickles else "no weights in safetensors"
+        raise ValueError(f"checkpoint {name} has {fault} ({SAFE_REVISION}): {NEEDS}")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise ValueError(f"checkpoint {name} has no tokenizer: {NEEDS}")
 

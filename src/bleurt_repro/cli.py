@@ -266,6 +266,7 @@ def demo(
     epilog=examples(
         "bleurt-repro convert BLEURT-20.zip bleurt-20",
         "bleurt-repro convert BLEURT-20-D3 bleurt-20-d3 --scores scores.jsonl --max-difference 1e-4",
+        "bleurt-repro convert --check BLEURT-20",
     )
 )
 def convert(
@@ -290,10 +291,20 @@ def convert(
     gelu: Annotated[
         str, typer.Option(help="GELU variant: tanh, erf, or auto (as the source says, or tanh).")
     ] = "auto",
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Compare with published scores of BLEURT-20 or bleurt-base-128; write nothing."),
+    ] = False,
 ) -> None:
     """Convert an official BLEURT checkpoint to a folder that transformers opens, with the same scores."""
+    from bleurt_repro.metric.convert.convert import check_published
     from bleurt_repro.metric.convert.convert import convert as convert_checkpoint
 
+    if check:
+        if destination is not None or output is not None or scores is not None or max_difference is not None:
+            raise ValueError("--check compares with published scores and writes nothing: give only SOURCE beside it")
+        echo(f"{source}: {check_published(source)}")
+        return
     if (destination is None) == (output is None):
         raise ValueError(
             "expected one folder to write: bleurt-repro convert SOURCE DESTINATION, or --output DESTINATION"
