@@ -87,7 +87,9 @@ def test_other_weights_have_no_use_for_it(folder):
 @pytest.mark.parametrize("content", ["[]", "{}", "{", '{"hash": 3', "null"])
 def test_a_damaged_file_is_named(folder, content):
     (folder / RELIABILITY_FILE).write_text(content)
-    with pytest.raises(ValueError, match=r"reliability\.json cannot be read .* `bleurt-repro calibrate --reliability`"):
+    with pytest.raises(
+        ValueError, match=r"reliability\.json cannot be read .* `bleurt-repro calibrate --reliability`"
+    ):
         _ = BleurtScorer(str(folder)).reliability
     assert BleurtScorer(str(folder)).score(**TEXTS)  # which do not depend on it
 
