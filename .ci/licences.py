@@ -68,8 +68,8 @@ def licence(package: Distribution) -> str:
     classified = [
         value.rsplit(" :: ", 1)[1] for value in data.get_all("Classifier", []) if value.startswith("License ::")
     ]
-    words = data.get("License-Expression") or ", ".join(classified) or (data.get("License") or "").strip()
-    stated = (words.splitlines() or ["not stated"])[0][:LONGEST].replace("|", "/") or "not stated"
+    text = data.get("License-Expression") or ", ".join(classified) or (data.get("License") or "").strip()
+    stated = (text.splitlines() or ["not stated"])[0][:LONGEST].replace("|", "/") or "not stated"
     return SAME.get(stated, stated)
 
 

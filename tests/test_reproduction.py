@@ -31,22 +31,22 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_the_pages_are_what_the_results_give():
-    drawn = set()
+    names = set()
     for page in PAGES:
         text = page.read_text()
         # drawn from nothing, so that the comparison fails if nothing is drawn
         emptied = re.sub(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", r"\1\3", text, flags=re.DOTALL)
-        drawn |= set(re.findall(r"<!-- begin ([^\s:]+)\S* -->\n<!-- end", emptied))
+        names |= set(re.findall(r"<!-- begin ([^\s:]+)\S* -->\n<!-- end", emptied))
         assert draw_page(emptied, RESULTS) == text, f"redraw {page.name}: {main.__doc__}"
-    unused = {path.stem for path in RESULTS.glob("*.json")} - drawn - set(SEED_RUNS)
+    unused = {path.stem for path in RESULTS.glob("*.json")} - names - set(SEED_RUNS)
     assert unused == {"wmt17-base-bare"}, "results that no page shows"  # one figure of table-2-base.md
 
 
 def test_every_plot_is_on_a_page_for_light_and_for_dark_readers():
     text = "".join(page.read_text() for page in PAGES)
-    shown = re.findall(r"images/reproduction/(\S+?)-(light|dark)\.svg", text)
-    assert sorted(shown) == sorted((name, mode) for name in PLOTS for mode in ("light", "dark"))
-    assert sorted(path.name for path in IMAGES.iterdir()) == sorted(f"{name}-{mode}.svg" for name, mode in shown)
+    plots = re.findall(r"images/reproduction/(\S+?)-(light|dark)\.svg", text)
+    assert sorted(plots) == sorted((name, mode) for name in PLOTS for mode in ("light", "dark"))
+    assert sorted(path.name for path in IMAGES.iterdir()) == sorted(f"{name}-{mode}.svg" for name, mode in plots)
 
 
 def test_plots_and_time_come_from_the_results(tmp_path):
@@ -55,26 +55,26 @@ def test_plots_and_time_come_from_the_results(tmp_path):
     pages.mkdir()
     page = pages / "data.md"
     page.write_text(marked("training-time"))
-    found = json.loads((RESULTS / "ablation.json").read_text())
-    (results / "ablation.json").write_text(json.dumps(found))
+    ablation = json.loads((RESULTS / "ablation.json").read_text())
+    (results / "ablation.json").write_text(json.dumps(ablation))
     main([str(pages), str(results), str(images)])
     before = {path.name: path.read_bytes() for path in images.iterdir()}
     assert set(before) == {f"figure-4-{mode}.svg" for mode in ("light", "dark")}
     assert before["figure-4-light.svg"] != before["figure-4-dark.svg"]
-    runs = [*(run for row in found["rows"] for run in row["training"])]
-    runs += [row["pretraining"] for row in found["rows"] if "pretraining" in row]
+    runs = [*(run for row in ablation["rows"] for run in row["training"])]
+    runs += [row["pretraining"] for row in ablation["rows"] if "pretraining" in row]
     minutes = sum(run["seconds"] for run in runs) / 60
     expected = ["Figure 4", str(len(runs)), f"{minutes:.0f}", f"{minutes / len(runs):.1f}"]
     assert cells(page.read_text())[2:] == [expected]
     main([str(pages), str(results), str(images)])
     assert {path.name: path.read_bytes() for path in images.iterdir()} == before
-    for row in found["rows"]:
+    for row in ablation["rows"]:
         row["training"] = [{**run, "seconds": run["seconds"] + 60} for run in row["training"]]
         row["average"]["kendall_tau"] += 0.1 * (row["name"] == "all")
-    (results / "ablation.json").write_text(json.dumps(found))
+    (results / "ablation.json").write_text(json.dumps(ablation))
     main([str(pages), str(results), str(images)])
     assert (images / "figure-4-light.svg").read_bytes() != before["figure-4-light.svg"]
-    tuned = sum(len(row["training"]) for row in found["rows"])  # each a minute longer
+    tuned = sum(len(row["training"]) for row in ablation["rows"])  # each a minute longer
     assert cells(page.read_text())[2][2] == f"{minutes + tuned:.0f}"
 
 
@@ -102,7 +102,7 @@ def test_a_figure_of_the_results_is_on_the_page(tmp_path):
 )
 def test_baselines_agree_with_the_literature(name, row, figures, tolerance):
     rows = json.loads((RESULTS / f"{name}.json").read_text())["rows"]
-    average = next(found["average"] for found in rows if found["name"] == row)
+    average = next(result["average"] for result in rows if result["name"] == row)
     assert {measure: 100 * average[measure] for measure in figures} == pytest.approx(figures, abs=tolerance)
 
 
@@ -117,9 +117,9 @@ def test_a_year_without_our_figures_has_the_published_ones_and_says_so(tmp_path)
 def test_what_was_not_measured_says_so(tmp_path):
     pages = tmp_path / "pages"
     pages.mkdir()
-    drawn = f"a\n<!-- begin wmt99 -->\n\n{NOT_MEASURED}\n\n<!-- end wmt99 -->\nb\n"
-    assert draw_page(marked("wmt99"), tmp_path) == drawn
-    assert draw_page(drawn, tmp_path) == drawn
+    page_text = f"a\n<!-- begin wmt99 -->\n\n{NOT_MEASURED}\n\n<!-- end wmt99 -->\nb\n"
+    assert draw_page(marked("wmt99"), tmp_path) == page_text
+    assert draw_page(page_text, tmp_path) == page_text
     (pages / "d.md").write_text(marked("wmt99"))
     main([str(pages), str(tmp_path), str(tmp_path / "images")])
-    assert (pages / "d.md").read_text() == drawn
+    assert (pages / "d.md").read_text() == page_text
