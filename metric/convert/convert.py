@@ -3,8 +3,8 @@
 bleurt-repro convert BLEURT-20.zip BLEURT-20-converted
 bleurt-repro convert --check BLEURT-20
 
-A zip is unpacked so that nothing lands outside the folder and nothing grows without bound. The new checkpoint's scores are
-compared with published ones, if there are any.
+A zip is unpacked so that nothing lands outside the folder and nothing grows without bound. The new checkpoint's scores
+are compared with published ones, if there are any.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ NAMES = (errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EE
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """A published score: number of its line in the file, the pair, the score, and the token ids if they are recorded."""
+    """A published score: number of its line in the file, the pair, the score, and the token ids if recorded."""
 
     line: int
     reference: str
@@ -136,8 +136,8 @@ def convert(
         source: folder, zip, Hub id or official name.
         destination: folder to write; it must not exist, or be empty.
         max_difference: largest difference from the scores to allow; 2e-5 by default.
-        scores: file of JSON lines with reference, candidate, score and, if recorded, input_ids, to compare with; by default
-            scores.jsonl of the source, if it has one.
+        scores: file of JSON lines with reference, candidate, score and, if recorded, input_ids, to compare with; by
+            default scores.jsonl of the source, if it has one.
         gelu: "tanh", "erf", or "auto": what the official graph says (saved_model.pb), else the official code's tanh;
             see `load_bleurt_pytorch` for that format.
 
@@ -171,15 +171,15 @@ def check_published(source: str) -> Parity:
         source: official name, or a folder, zip or Hub id whose last part is one, such as BLEURT-20.zip.
 
     Raises:
-        ValueError: if there are no published scores of the name, the checkpoint cannot be found or converted, or a score
-            differs by more than `PUBLISHED_DIFFERENCE`.
+        ValueError: if there are no published scores of the name, the checkpoint cannot be found or converted, or a
+            score differs by more than `PUBLISHED_DIFFERENCE`.
     """
     files = {file.stem.lower(): file for file in sorted(PUBLISHED.glob("*.jsonl"))}
     name = Path(source).name.partition("@")[0].lower().removesuffix(".zip")
     if name not in files:
         raise ValueError(
-            f"there are no published scores of {source}: expected {' or '.join(file.stem for file in files.values())}, or a "
-            "folder or zip of that name"
+            f"there are no published scores of {source}: expected {' or '.join(file.stem for file in files.values())}, "
+            "or a folder or zip of that name"
         )
     with tempfile.TemporaryDirectory() as workspace:
         folder = _folder(source, Path(workspace))

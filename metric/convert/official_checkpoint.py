@@ -1,7 +1,7 @@
-"""Read an official BLEURT checkpoint as a scorer: its settings, its tokenizer, and its TensorFlow variables as torch tensors.
+"""Read an official BLEURT checkpoint as a scorer: its settings, its tokenizer, and its variables as torch tensors.
 
-Format: https://github.com/google-research/bleurt/blob/master/bleurt/checkpoint.py. TensorFlow is used to read files and
-nothing else: no graph is built, loaded or run. It is imported here only, and only when a checkpoint is converted.
+Format: https://github.com/google-research/bleurt/blob/master/bleurt/checkpoint.py. TensorFlow is used to read files
+and nothing else: no graph is built, loaded or run. It is imported here only, and only when a checkpoint is converted.
 """
 
 from __future__ import annotations

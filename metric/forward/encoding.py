@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # A text longer than this for each token of the input is tokenised in pieces, until the input is full.
 CHARACTERS_PER_TOKEN = 16
-# Before these a WordPiece tokenizer always begins a new word: the space, ideographs, and ASCII punctuation but for what may
-# stand inside a word (' . : ^ `), by which the form of a sigma is decided.
+# Before these a WordPiece tokenizer always begins a new word: the space, ideographs, and ASCII punctuation but for
+# what may stand inside a word (' . : ^ `), by which the form of a sigma is decided.
 WORD_STARTS = re.compile(r"""[ !"#$%&()*+,\-/;<=>?@\[\\\]_{|}~\u4e00-\u9fff]""")
 # Other tokenizers divide a text at a space between two letters or digits, if at all (see `word_starts`).
 SPACE_IN_TEXT = re.compile(r"(?<=[^\W_]) (?=[^\W_])")
@@ -42,7 +42,8 @@ class Encoded(NamedTuple):
         ids, segments: token ids and segment ids, of the same length.
         truncated: whether text was cut.
         unknown: whether there are pieces that the tokenizer does not know.
-        unread: whether it holds text that is not read: unknown pieces, another language or script, or invisible characters.
+        unread: whether it holds text that is not read: unknown pieces, another language or script, or invisible
+            characters.
     """
 
     ids: list[int]
@@ -68,7 +69,8 @@ def truncated_lengths(lengths: Sequence[int], room: int) -> list[int]:
     """
     if sum(lengths) <= room:
         return list(lengths)
-    # Texts shorter than an equal share stay whole, from the shortest on; what they do not use raises the share of the others.
+    # Texts shorter than an equal share stay whole, from the shortest on; what they do not use raises the share of the
+    # others.
     level, left = 0, room
     for rank, length in enumerate(sorted(lengths)):
         level = left // (len(lengths) - rank)
@@ -155,8 +157,8 @@ class PairEncoder:
             texts: any number of texts, repeated or not.
 
         Returns:
-            token ids of each different text, without special tokens; text that looks like one ("[SEP]") stays text. Of a
-            very long text the tokens that an input has room for, and at least one more.
+            token ids of each different text, without special tokens; text that looks like one ("[SEP]") stays text. Of
+            a very long text the tokens that an input has room for, and at least one more.
         """
         unique = list(dict.fromkeys(texts))
         if not unique:
@@ -218,7 +220,8 @@ class PairEncoder:
         """
         in_tie_order = truncated_lengths([len(texts[i]) for i in self._tie_order], self._room)
         lengths = dict(zip(self._tie_order, in_tie_order, strict=True))
-        ids, segments = [self._first], [0]
+        ids: list[Any] = [self._first]
+        segments = [0]
         for i, tokens in enumerate(texts):
             if i:
                 ids += [self._separator] * (self.layout.separators - 1)
@@ -229,7 +232,7 @@ class PairEncoder:
         return Encoded(ids, segments, truncated, self._unknown in ids)
 
 
-def longest_word(tokenizer: PreTrainedTokenizerBase) -> int | None:
+def longest_word(tokenizer: PreTrainedTokenizerBase | WordPieceTokenizer) -> int | None:
     """Return the characters above which a WordPiece tokenizer takes a word for an unknown one.
 
     Returns:
@@ -281,7 +284,7 @@ def word_starts(tokenizer: PreTrainedTokenizerBase) -> re.Pattern[str] | None:
 
 
 def shortened_words(text: str, longest: int) -> str:
-    """Return a text with words of many letters cut to one more than a tokenizer reads: they are unknown before and after.
+    """Return a text with long words cut to one letter more than a tokenizer reads: they are unknown before and after.
 
     Text with a capital sigma, whose form depends on the letters around it, is left as it is.
     """

@@ -1,8 +1,8 @@
 """Score on a CPU with ONNX Runtime: the checkpoint is written as a graph once, exact in float32 or mostly in int8.
 
-A batch of the graph holds pairs of one length, so it has neither padding nor mask; of models shaped as BERT, RemBERT or
-MPNet the last layer is computed for [CLS] only. int8 means weights of one scale per output channel and activations scaled
-batch by batch (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
+A batch of the graph holds pairs of one length, so it has neither padding nor mask; of models shaped as BERT, RemBERT
+or MPNet the last layer is computed for [CLS] only. int8 means weights of one scale per output channel and activations
+scaled batch by batch (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
 """
 
 from __future__ import annotations

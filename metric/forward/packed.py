@@ -1,9 +1,9 @@
-"""An exact forward pass for scorers shaped as BERT, RemBERT or MPNet, on a CPU, that computes only what the score needs.
+"""An exact forward pass for scorers like BERT, RemBERT or MPNet, on a CPU, that computes only what the score needs.
 
-The tokens of all pairs stand in one row, so linear layers see no padding but a little at its end (`few_sizes`); attention
-runs over pairs of equal length, which need no mask but MPNet's bias by relative position; the last layer computes only
-[CLS], the one token that the score reads (BLEURT, section 3.2). The weights are those of the `transformers` model, laid
-out once as oneDNN's matrix products want them.
+The tokens of all pairs stand in one row, so linear layers see no padding but a little at its end (`few_sizes`);
+attention runs over pairs of equal length, which need no mask but MPNet's bias by relative position; the last layer
+computes only [CLS], the one token that the score reads (BLEURT, section 3.2). The weights are those of the
+`transformers` model, laid out once as oneDNN's matrix products want them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class PackedForward:
         self._weights = _versions(model)
 
     def is_current(self, model: nn.Module) -> bool:
-        """Return whether the weights of `model` are still those that were read (writes to `weight.data` are not noticed)."""
+        """Return whether the model's weights are those that were read; writes to `weight.data` are not noticed."""
         return self._weights == _versions(model)
 
     def __call__(self, pairs: Sequence[Encoded]) -> Tensor:

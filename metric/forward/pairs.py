@@ -44,7 +44,7 @@ MEMORY_MESSAGES = (
 
 
 class ModelForward:
-    """Choose the forward pass of a model: the fast one where it computes what the model's own does, else the model's own.
+    """Choose the forward pass of a model: the fast one if it computes what the model's own does, else the model's own.
 
     Args:
         checkpoint: opened checkpoint; graphs are cached by its content hash.
@@ -135,7 +135,8 @@ class PairScorer:
 
         Raises:
             MemoryError: if one item alone does not fit into memory.
-            ValueError: naming the item whose score is no finite number, or the checkpoint if its tokenizer or model fails.
+            ValueError: naming the item whose score is no finite number, or the checkpoint if its tokenizer or model
+                fails.
         """
         repeats = dict.fromkeys(items, 0)
         for item in items:
@@ -187,7 +188,8 @@ class PairScorer:
         """
         import torch
 
-        # The longest pairs are last in the list, from whose end batches are taken: memory runs short at once or not at all.
+        # The longest pairs are last in the list, from whose end batches are taken: memory runs short at once or not at
+        # all.
         waiting = batches_by_tokens([len(pair.ids) for pair in encoded], self.batch_tokens, batch_size)[::-1]
         order: list[int] = []
         computed = []  # kept on the device until the end, so that a GPU is never waited for in between
@@ -225,8 +227,8 @@ class PairScorer:
         if not self._ran_short:
             self._ran_short = True
             warnings.warn(
-                "memory ran short: batches are halved until they fit, and scores stay the same; give fewer batch_tokens "
-                f"than {len(failed) * longest} to begin with what fits",
+                "memory ran short: batches are halved until they fit, and scores stay the same; give fewer "
+                f"batch_tokens than {len(failed) * longest} to begin with what fits",
                 stacklevel=2,
             )
         unscored = [i for batch in reversed(waiting) for i in batch]  # the longest first

@@ -1,4 +1,4 @@
-"""The forward pass of any checkpoint, on any device, through its own `transformers` model: one padded batch per call."""
+"""The forward pass of any checkpoint, on any device, by its own `transformers` model: one padded batch per call."""
 
 from __future__ import annotations
 

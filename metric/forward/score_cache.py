@@ -27,7 +27,7 @@ FORMAT = 4
 
 
 class Scored(NamedTuple):
-    """A pair's score, and whether the pair was longer than the checkpoint reads, has pieces unknown to it, or text unread."""
+    """A pair's score, and whether the pair was truncated, has pieces unknown to the tokenizer, or unread text."""
 
     score: float
     truncated: bool
@@ -53,7 +53,8 @@ class ScoreCache:
             _let_readers_pass(database)
             database.execute(
                 "CREATE TABLE IF NOT EXISTS scores "
-                "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, unknown INTEGER, unread INTEGER, sum BLOB) WITHOUT ROWID"
+                "(pair BLOB PRIMARY KEY, score REAL, truncated INTEGER, unknown INTEGER, unread INTEGER, sum BLOB) "
+                "WITHOUT ROWID"
             )
 
     def find(self, items: Sequence[Item]) -> dict[Item, Scored]:
@@ -103,7 +104,8 @@ class ScoreCache:
 def _let_readers_pass(database: sqlite3.Connection) -> None:
     """Switch to write-ahead logging, in which readers never wait for a writer.
 
-    Of several processes that open a new file at once, SQLite turns some away without waiting: each holds what another waits for.
+    Of several processes that open a new file at once, SQLite turns some away without waiting: each holds what another
+    waits for.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while True:

@@ -1,8 +1,8 @@
 """Text that a checkpoint does not read: two emoji that its tokenizer does not know are the same to it, and so are two
 sentences in a language that it never saw.
 
-Such text is noted and left as it is, because the official tokenizers drop invisible characters, and scores must stay equal
-to theirs.
+Such text is noted and left as it is, because the official tokenizers drop invisible characters, and scores must stay
+equal to theirs.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ WORD = re.compile(r"[^\W\d_]+")
 FEWEST_WORDS = 3
 # Frequent words of languages in Latin letters, without those that English or its names have.
 FREQUENT_WORDS = {
-    "German": "und ist ein eine auf dem nur oder nicht sich auch werden dass nach wird einer noch einem einen über wie haben "
-    "habe hatte aber mehr durch wurde wurden sind wenn kann können diese dieser dieses zum beim vom wir sie ihr ihre ihm ihn "
-    "uns mich dich für sehr vor muss nichts immer schon keine hier heute zwei während zwischen unter jedoch",
-    "French": "est une dans qui que pas ses mais avec sont suis nous vous votre leur leurs cette ont avez être était été fait "
-    "faire où même aussi très tout tous peut veut elle elles lui dont entre ainsi autre chez après avant toujours quelque "
-    "beaucoup rien ça cela",
-    "Spanish": "que una por más pero porque cuando muy sobre también fue desde sus todo todos había hasta según está están "
-    "esto entre donde puede pueden años ellos nosotros",
-    "Italian": "che una sono anche dalla nel nella più questo questa degli essere gli perché suo sua loro dopo molto quando "
-    "ancora già così",
-    "Portuguese": "que não uma mais quando muito também pelo pela foi seu está estão isso essa após já ele ela eles você nós",
-    "Dutch": "het een dat zijn voor niet aan ook maar bij nog wordt worden naar heeft hebben werd deze uit meer geen kunnen "
-    "hij zich",
+    "German": "und ist ein eine auf dem nur oder nicht sich auch werden dass nach wird einer noch einem einen über "
+    "wie haben habe hatte aber mehr durch wurde wurden sind wenn kann können diese dieser dieses zum beim vom wir "
+    "sie ihr ihre ihm ihn uns mich dich für sehr vor muss nichts immer schon keine hier heute zwei während zwischen "
+    "unter jedoch",
+    "French": "est une dans qui que pas ses mais avec sont suis nous vous votre leur leurs cette ont avez être "
+    "était été fait faire où même aussi très tout tous peut veut elle elles lui dont entre ainsi autre chez après "
+    "avant toujours quelque beaucoup rien ça cela",
+    "Spanish": "que una por más pero porque cuando muy sobre también fue desde sus todo todos había hasta según "
+    "está están esto entre donde puede pueden años ellos nosotros",
+    "Italian": "che una sono anche dalla nel nella più questo questa degli essere gli perché suo sua loro dopo "
+    "molto quando ancora già così",
+    "Portuguese": "que não uma mais quando muito também pelo pela foi seu está estão isso essa após já ele ela eles "
+    "você nós",
+    "Dutch": "het een dat zijn voor niet aan ook maar bij nog wordt worden naar heeft hebben werd deze uit meer "
+    "geen kunnen hij zich",
     "Swedish": "och att för är inte har från när eller också hade ett efter mycket",
     "Danish": "og ikke på blev etter også efter være jeg",
     "Polish": "nie się jest przez dla tylko oraz które który został jego tym przed był była są być",
-    "Czech": "že jako jsou jsem také který které která při byl byla bylo jeho aby podle jsme bude když jak nebo není má být",
+    "Czech": "že jako jsou jsem také který které která při byl byla bylo jeho aby podle jsme bude když jak nebo "
+    "není má být",
     "Turkish": "bir için olarak çok daha olan gibi kadar sonra olduğu olduğunu ile değil göre ancak",
     "Finnish": "että hän mutta ovat joka jotka myös niin kuin mukaan olla ollut ei tämä sitä jälkeen",
     "Romanian": "și în pentru că sunt prin fost este după fără",
@@ -52,20 +55,22 @@ FREQUENT_WORDS = {
     "Hungarian": "és hogy nem egy csak már volt vagy",
 }
 ENGLISH_WORDS = frozenset(
-    "the of and to in is that for it with by at from this not are but have you all she there would their been has when who "
-    "will if out said what up about into than them can only other these two may then first any over such our even most after "
-    "many before must well back through years much your down should because just those people how he his her they we was were "
-    "be on as an had or".split()
+    "the of and to in is that for it with by at from this not are but have you all she there would their been has "
+    "when who will if out said what up about into than them can only other these two may then first any over such "
+    "our even most after many before must well back through years much your down should because just those people "
+    "how he his her they we was were be on as an had or".split()
 )
-# A tokenizer that was made for a language has a piece for each of its frequent words; BERT's English one has 6 to 45 %.
+# A tokenizer that was made for a language has a piece for each of its frequent words; BERT's English one for 6 to
+# 45 % of them.
 SHARE_OF_WORDS = 0.8
 
 
 def has_invisible(text: str) -> bool:
     """Return whether a text holds characters that no reader sees and that the tokenizer drops.
 
-    These are all of Unicode's category "other" but tab and line breaks: control, format (zero-width and bidirectional),
-    private-use and unassigned characters, and halves of surrogate pairs; and the replacement character.
+    These are all of Unicode's category "other" but tab and line breaks: control, format (zero-width and
+    bidirectional), private-use and unassigned characters, and halves of surrogate pairs; and the replacement
+    character.
     """
     if text.isprintable():
         return DAMAGED in text

@@ -1,7 +1,8 @@
 """Read checkpoints made with bleurt-pytorch (https://github.com/lucadiliello/bleurt-pytorch), `model_type: "bleurt"`.
 
-They hold the official weights under other names, with a tokenizer class that no longer loads. They are read into memory
-directly: renaming costs nothing, so a converted copy on disk would only take the space twice and could become outdated.
+They hold the official weights under other names, with a tokenizer class that no longer loads. They are read into
+memory directly: renaming costs nothing, so a converted copy on disk would only take the space twice and could become
+outdated.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def load_bleurt_pytorch(
 
 
 def _max_length(settings: Mapping[str, Any]) -> int:
-    """Return the most tokens of a pair: recorded, or that of the official name, which the format itself does not record."""
+    """Return the most tokens of a pair: as recorded, or of the official name, since the format does not record it."""
     recorded = settings.get("max_seq_length")
     official = OFFICIAL_CHECKPOINTS.get(str(settings.get("_name_or_path")).rsplit("/", 1)[-1])
     length = recorded or (official.max_length if official else settings.get("max_position_embeddings", 512))

@@ -1,4 +1,4 @@
-"""Hashes of a checkpoint's files: the content hash in its signature, and the recorded hashes that are checked on opening."""
+"""Hashes of a checkpoint's files: the content hash in its signature, and the recorded ones, checked on opening."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _config_for_scoring(path: Path) -> bytes | None:
 
 
 def _stored_type(folder: Path) -> str:
-    """Return the name in torch of the type that a checkpoint's weights are stored in; "float32" for an unknown type."""
+    """Return the type that a checkpoint's weights are stored in, by its name in torch; "float32" if unknown."""
     from safetensors import SafetensorError, safe_open
 
     for path in sorted(folder.glob("*.safetensors")):

@@ -1,6 +1,7 @@
 """Ensembles: a checkpoint that is a weighted list of checkpoints (RoBLEURT, section 2.1.1), kept as one ensemble.json.
 
-Its score is the weighted mean of its members' standardised scores; their standard deviation shows how much they disagree.
+Its score is the weighted mean of its members' standardised scores; their standard deviation shows how much they
+disagree.
 """
 
 from __future__ import annotations

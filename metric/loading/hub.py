@@ -1,7 +1,7 @@
 """The one client of the Hugging Face Hub: what is fetched, into the Hub's own cache, checked against its hashes.
 
-Faults that pass by waiting (time-outs, too many requests, the server's own troubles) are tried again; all others become
-one sentence that says what to do.
+Faults that pass by waiting (time-outs, too many requests, the server's own troubles) are tried again; all others
+become one sentence that says what to do.
 """
 
 from __future__ import annotations

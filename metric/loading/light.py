@@ -1,8 +1,8 @@
 """Open a BERT scorer without `transformers`, whose import takes longer than everything else before a first score.
 
-Modules of torch hold the weights under the names that they have in the file, and `tokenizers` reads the vocabulary: what
-`PackedForward` and `PairEncoder` need. A checkpoint that differs in anything from a plain BERT scorer with its own
-WordPiece tokenizer is left to `transformers`, and so is one that is damaged, for its errors.
+Modules of torch hold the weights under the names that they have in the file, and `tokenizers` reads the vocabulary:
+what `PackedForward` and `PairEncoder` need. A checkpoint that differs in anything from a plain BERT scorer with its
+own WordPiece tokenizer is left to `transformers`, and so is one that is damaged, for its errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limits on what the files of a checkpoint may describe, checked before they take any memory.
 
-Checkpoints come from elsewhere. One line of config.json can describe a model of any size, and one line of tokenizer.json a
-normalizer that makes a gigabyte of a sentence.
+Checkpoints come from elsewhere. One line of config.json can describe a model of any size, and one line of
+tokenizer.json a normalizer that makes a gigabyte of a sentence.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from bleurt_repro.metric.loading.quiet import first_line
 LARGEST_SETTINGS_FILE = 1 << 20  # bytes; a scorer's config.json has a few thousand
 LARGEST_SETTING = 10_000_000  # above the whole numbers of real settings, unless the model itself has more weights
 MOST_LAYERS = 1_000  # ALBERT's layers share their weights, so that the stored weights do not limit their number
-# A model may have more numbers than its file: an embedding that several modules share is stored once and built for each
-# (three times in T5), and masks are built but not stored.
+# A model may have more numbers than its file: an embedding that several modules share is stored once and built for
+# each (three times in T5), and masks are built but not stored.
 BUILT_PER_STORED = 4
 SPARE_NUMBERS = 1 << 24
 # Modules, weights and buffers that are built for each stored tensor: about 2 in BERT.
 BUILT_PER_TENSOR = 8
 SPARE_TENSORS = 200
-# Characters that a tokenizer may make of one character before it looks for tokens. Unicode's normal forms make up to 18.
+# Characters that a tokenizer may make of one before it looks for tokens. Unicode's normal forms make up to 18.
 MOST_GROWTH = 512
 
 
@@ -109,7 +109,8 @@ def check_settings(settings: Mapping[str, Any], stored: StoredSize) -> None:
     layers = settings.get("num_hidden_layers", 1)
     if isinstance(layers, bool) or not isinstance(layers, int) or not 1 <= layers <= MOST_LAYERS:
         raise ValueError(
-            f"config.json sets num_hidden_layers to {str(layers)[:20]}, expected a whole number from 1 to {MOST_LAYERS}"
+            f"config.json sets num_hidden_layers to {str(layers)[:20]}, expected a whole number from 1 to "
+            f"{MOST_LAYERS}"
         )
     most = max(LARGEST_SETTING, stored.numbers)
     for name, value in settings.items():
@@ -156,8 +157,8 @@ def size_limit(stored: StoredSize) -> Iterator[None]:
         numbers += registered.numel() if isinstance(registered, Tensor) else 0
         if tensors > most_tensors or numbers > most_numbers:
             raise ValueError(
-                f"config.json describes a larger model than the {stored.numbers} weights in {stored.tensors} tensors that "
-                "are stored"
+                f"config.json describes a larger model than the {stored.numbers} weights in {stored.tensors} tensors "
+                "that are stored"
             )
 
     with ExitStack() as stack:
@@ -171,14 +172,14 @@ def size_limit(stored: StoredSize) -> Iterator[None]:
 
 
 def check_normalizer(file: Path) -> None:
-    """Check how much a tokenizer.json can make of a text before it looks for tokens, and that its character map is whole.
+    """Check how much a tokenizer.json can make of a text before tokenising, and that its character map is whole.
 
     Args:
         file: tokenizer.json.
 
     Raises:
-        ValueError: if the file is damaged, one character can become more than `MOST_GROWTH`, or the map leads out of itself
-            (the library would end the process).
+        ValueError: if the file is damaged, one character can become more than `MOST_GROWTH`, or the map leads out of
+            itself (the library would end the process).
     """
     try:
         steps = _normalizers(json.loads(file.read_text(encoding="utf-8")).get("normalizer"))
@@ -216,8 +217,8 @@ def _growth(step: Mapping[str, Any]) -> float:
 def longest_mapping(charsmap: str) -> int:
     """Return the most bytes that SentencePiece's character map makes of a sequence of characters.
 
-    The map is a trie in an array, followed by the texts that its leaves point to (a double-array trie as Darts builds it:
-    https://github.com/google/sentencepiece/blob/master/src/normalizer.cc).
+    The map is a trie in an array, followed by the texts that its leaves point to (a double-array trie as Darts builds
+    it: https://github.com/google/sentencepiece/blob/master/src/normalizer.cc).
 
     Args:
         charsmap: in base64, as tokenizer.json has it.
@@ -235,8 +236,8 @@ def longest_mapping(charsmap: str) -> int:
     if size < 4 or size % 4 or len(content) < 4 + size:
         raise ValueError(damaged)
     units = np.frombuffer(content, "<u4", size // 4, offset=4).astype(np.int64)
-    # Walk the trie from its root, all nodes of one depth at once. The children of a node are the 256 units of a block, each
-    # at the node's base with the bits of its byte flipped.
+    # Walk the trie from its root, all nodes of one depth at once. The children of a node are the 256 units of a block,
+    # each at the node's base with the bits of its byte flipped.
     starts, seen = [], np.zeros(len(units), bool)
     bases = np.array([_offsets(units[:1])[0]])
     while len(bases):

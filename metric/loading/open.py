@@ -199,7 +199,8 @@ def _open_single(location: Location, dtype: torch.dtype | None, hashes: FileHash
     except ValueError as error:
         raise ValueError(f"checkpoint {name} cannot be opened ({error}): {NEEDS}") from error
     _check_references(name, folder, settings)
-    loaded = None
+    loaded: Any = None
+    tokenizer: Any
     with torch_defaults(), size_limit(stored):
         opened = open_light(folder, settings, dtype) if light and location.official is None else None
         if opened is not None:

@@ -1,4 +1,4 @@
-"""Keep a library's own messages off the terminal, and turn its errors into one line: what matters is checked and said here."""
+"""Keep a library's own messages off the terminal, and turn its errors into one line."""
 
 from __future__ import annotations
 

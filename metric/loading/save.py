@@ -72,7 +72,8 @@ def save_scorer(
         tokenizer: as `prepare_scorer` left it.
         folder: folder to write to; made if it does not exist.
         dtype: type of the stored weights, such as torch.float16 for half the size; the model's type by default. With
-            torch.float8_e4m3fn only the matrices that `rounded_to_float8` rounds are stored so, and the rest in float32.
+            torch.float8_e4m3fn only the matrices that `rounded_to_float8` rounds are stored so, and the rest in
+            float32.
         max_shard_size: size of a file of weights, such as "45MB"; one file by default.
 
     Raises:
@@ -99,10 +100,10 @@ def _in_type(model: PreTrainedModel, dtype: torch.dtype | None) -> PreTrainedMod
 def rounded_to_float8(model: PreTrainedModel) -> PreTrainedModel:
     """Round a model's matrices to float8 (e4m3), a quarter of float32's size; `transformers` opens them as float32.
 
-    Biases, normalisations and the few matrices that would change by more than `FLOAT8_CHANGE` stay in float32. Each number
-    becomes the nearest one of float8. In a matrix that was trained from float8 it becomes one of the two nearest, at random,
-    the nearer the likelier, so that its expected value is kept (https://proceedings.mlr.press/v37/gupta15.html). The random
-    numbers are the same every time.
+    Biases, normalisations and the few matrices that would change by more than `FLOAT8_CHANGE` stay in float32. Each
+    number becomes the nearest one of float8. In a matrix that was trained from float8 it becomes one of the two
+    nearest, at random, the nearer the likelier, so that its expected value is kept
+    (https://proceedings.mlr.press/v37/gupta15.html). The random numbers are the same every time.
 
     Args:
         model: model to round; it is left as it is.
@@ -131,8 +132,8 @@ def rounded_to_float8(model: PreTrainedModel) -> PreTrainedModel:
             stored += weight.numel()
     if 2 * stored < numbers:
         raise ValueError(
-            f"float8 would change most of the weights by more than {FLOAT8_CHANGE:.1%}, since they are smaller or larger than "
-            "its numbers (0.002 to 448): store them in float16"
+            f"float8 would change most of the weights by more than {FLOAT8_CHANGE:.1%}, since they are smaller or larger "
+            "than its numbers (0.002 to 448): store them in float16"
         )
     return rounded
 

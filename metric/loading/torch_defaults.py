@@ -12,9 +12,9 @@ DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
 def torch_defaults() -> Iterator[None]:
     """Set aside what the caller has set for its own computations, and restore it afterwards.
 
-    That is: inference mode, disabled gradients, autocast, a default device, a default dtype, deterministic algorithms, and
-    float32 products of lower precision (TF32, bfloat16). What is at its default is not touched, since some of these settings
-    hold for all threads.
+    That is: inference mode, disabled gradients, autocast, a default device, a default dtype, deterministic algorithms,
+    and float32 products of lower precision (TF32, bfloat16). What is at its default is not touched, since some of
+    these settings hold for all threads.
     """
     import torch
 
@@ -35,7 +35,8 @@ def torch_defaults() -> Iterator[None]:
             warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
             torch.use_deterministic_algorithms(False)
             stack.callback(torch.use_deterministic_algorithms, True, warn_only=warn_only)
-        for products in (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul):
+        products: Any
+        for products in (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul):  # type: ignore[attr-defined]
             if (precision := products.fp32_precision) not in ("none", "ieee"):
                 products.fp32_precision = "ieee"
                 stack.callback(setattr, products, "fp32_precision", precision)

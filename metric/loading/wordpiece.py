@@ -1,4 +1,4 @@
-"""Tokenise by a WordPiece vocabulary through `tokenizers` alone: importing `transformers` would take longer than scoring.
+"""Tokenise by a WordPiece vocabulary with `tokenizers` alone: importing `transformers` takes longer than scoring.
 
 Only a tokenizer.json that `transformers` would read as a plain BERT tokenizer is accepted.
 """
