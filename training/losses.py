@@ -128,7 +128,7 @@ def validation_measures(
             batches = zip(
                 *(torch.as_tensor(values).split(RANKED_TOGETHER) for values in (scores, targets)), strict=True
             )
-            loss = float(np.mean([ranking_loss(*batch, limits).item() for batch in batches]))
+            loss = float(np.mean([ranking_loss(predicted, rated, limits).item() for predicted, rated in batches]))
         measures = {"loss": loss, "kendall_tau": 0.0, "pearson_r": 0.0}
         if np.ptp(scores) > 0:  # a model may be constant at the start: no agreement, but no reason to end the run
             measures |= {"kendall_tau": kendall_tau(scores, targets), "pearson_r": pearson_r(scores, targets)}

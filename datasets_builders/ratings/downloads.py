@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bleurt_repro.datasets_builders.ratings.wmt_sources import matches
 from bleurt_repro.metric.loading.checksums import file_hash
@@ -187,7 +187,11 @@ def _transfer(source: Source, file: BinaryIO) -> None:
     from huggingface_hub.file_download import http_get
 
     # Compressed on its way, a file could not be resumed at a position of its own.
-    options = {"headers": {"Accept-Encoding": "identity"}, "displayed_filename": Path(source.path).name}
+    failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *transport_errors())
+    options: dict[str, Any] = {
+        "headers": {"Accept-Encoding": "identity"},
+        "displayed_filename": Path(source.path).name,
+    }
     try:
         try:
             http_get(source.url, file, resume_size=file.tell(), **options)
@@ -197,7 +201,7 @@ def _transfer(source: Source, file: BinaryIO) -> None:
             file.seek(0)
             file.truncate()
             http_get(source.url, file, **options)
-    except (HfHubHTTPError, OSError, *transport_errors()) as error:
+    except failures as error:
         answer = http_error(error)
         reason = f"the server answered {status(error)}" if answer else first_line(error) or type(error).__name__
         raise FileNotFoundError(

@@ -72,7 +72,7 @@ def read_archives(
     """
     files = index_files(folders)
     texts = cache(lambda year, lp: Texts(files, year, lp))
-    ratings = []
+    ratings: list[Rating] = []
     for (year, lp), file in _daseg_files(files).items():
         if select(lp):
             ratings.extend(_read_daseg(file, year, lp))

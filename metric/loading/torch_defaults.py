@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
 

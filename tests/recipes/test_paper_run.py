@@ -34,8 +34,8 @@ def options_of(words: list[str]) -> set[str]:
         kinds = (RatingArguments, FinetuningArguments)
     elif words[:2] == ["experiment", "wmt"]:
         from bleurt_repro.training.experiments.options import ModelOptions
-        from bleurt_repro.training.metrics.options import MetricOptions
         from bleurt_repro.training.experiments.wmt import WmtOptions
+        from bleurt_repro.training.metrics.options import MetricOptions
 
         kinds = (WmtOptions, MetricOptions, ModelOptions)
     else:

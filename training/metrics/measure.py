@@ -190,9 +190,10 @@ def compare_rows(
     for measure in measures:
         of_measure = [sample for sample in samples if sample.measure == measure]
         for first, second in _ranked_pairs(rows, figures, measure):
-            averages = [figures[row.name, measure, AVERAGE] for row in (first, second)]
+            averages = (figures[first.name, measure, AVERAGE], figures[second.name, measure, AVERAGE])
             assert averages[0] is not None and averages[1] is not None
-            test = {"measure": measure, "first": first.name, "second": second.name, **bootstrap_test(*averages)}
+            bootstrap = bootstrap_test(averages[0], averages[1])
+            test = {"measure": measure, "first": first.name, "second": second.name, **bootstrap}
             if measure == "pearson_r":
                 test["williams"] = _williams_by_group(first.vectors[0], second.vectors[0], of_measure)
             if metrics.permutations:
@@ -255,7 +256,7 @@ def _permutation_p(first: Values, second: Values, samples: Sequence[Sample], met
         scores[items] = item_scores
         return float(np.mean([_compute_or_zero(sample, scores) for sample in samples]))
 
-    return permutation_test(average, *standardised, metrics.permutations, metrics.seed)
+    return permutation_test(average, standardised[0], standardised[1], metrics.permutations, metrics.seed)
 
 
 def _compute_or_zero(sample: Sample, scores: Values) -> float:
