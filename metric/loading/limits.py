@@ -58,18 +58,15 @@ def read_settings(file: Path) -> dict[str, Any]:
     return settings
 
 
-def read_description(folder: Path) -> tuple[dict[str, Any], StoredSize]:
-    """Read config.json and the size of the weights, and check that they can be those of a scorer.
-
-    Returns:
-        the settings, and the size of the weights.
+def checked_size(folder: Path, settings: Mapping[str, Any]) -> StoredSize:
+    """Read the size of the weights, and check that the settings of config.json can be those of such a scorer.
 
     Raises:
         ValueError: if a file is damaged, or naming the setting that cannot be.
     """
-    settings, stored = read_settings(folder / "config.json"), stored_size(folder)
+    stored = stored_size(folder)
     check_settings(settings, stored)
-    return settings, stored
+    return stored
 
 
 def stored_size(folder: Path) -> StoredSize:

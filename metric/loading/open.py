@@ -19,7 +19,7 @@ from bleurt_repro.metric.loading.checksums import SCORING_FILES, FileHashes, che
 from bleurt_repro.metric.loading.ensemble import Ensemble, Member, common_layout, is_ensemble, read_ensemble
 from bleurt_repro.metric.loading.find import NEEDS, Location, find_checkpoint, locate_checkpoint
 from bleurt_repro.metric.loading.light import LightScorer, open_light
-from bleurt_repro.metric.loading.limits import check_normalizer, read_description, size_limit, stored_size
+from bleurt_repro.metric.loading.limits import check_normalizer, checked_size, read_settings, size_limit, stored_size
 from bleurt_repro.metric.loading.quiet import first_line, one_line_errors, quiet_transformers
 from bleurt_repro.metric.loading.torch_defaults import torch_defaults
 
@@ -195,10 +195,13 @@ def _open_single(location: Location, dtype: torch.dtype | None, hashes: FileHash
     name, folder, dtype = location.argument, location.folder, dtype or torch.float32
     _check_files(name, folder)
     try:
-        settings, stored = read_description(folder)
+        settings = read_settings(folder / "config.json")
+        _check_references(name, folder, settings)  # first: the sizes are read from the files that it allows
+        stored = checked_size(folder, settings)
     except ValueError as error:
+        if str(error).startswith(f"checkpoint {name}"):
+            raise
         raise ValueError(f"checkpoint {name} cannot be opened ({error}): {NEEDS}") from error
-    _check_references(name, folder, settings)
     loaded: Any = None
     tokenizer: Any
     with torch_defaults(), size_limit(stored):
