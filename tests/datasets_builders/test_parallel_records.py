@@ -32,7 +32,7 @@ def test_forms(tmp_path, name, content):
 @pytest.mark.parametrize(
     ("content", "with_candidates", "message"),
     [
-        ("Hi\tHallo\n", True, "line 1: no candidate; hypotheses are either in the file or made with --translator"),
+        ("Hi\tHallo\n", True, "line 1: no candidate; add a column of hypotheses, or make them with --translator"),
         ("Hi\tHallo\n\tHm\n", False, "line 2: no source"),
         ("", False, "no records; expected source and reference"),
     ],

@@ -49,7 +49,7 @@ assert isinstance(scores, list) and len(scores) == 1
 @pytest.mark.parametrize("name", ["BleurtScorer", "LengthBatchingBleurtScorer"])
 def test_official_code_runs_with_the_import_that_the_readme_names(name, tiny_scorer, tmp_path, monkeypatch):
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "runs with `import bleurt_repro as score` in place of `from bleurt import score`" in readme
+    assert "runs with `import bleurt_repro as score` instead of `from bleurt import score`" in readme
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bleurt").mkdir()
     (tmp_path / "bleurt" / "test_checkpoint").symlink_to(tiny_scorer)

@@ -159,8 +159,8 @@ def test_the_demo_shows_it(folder, systems):
 
     shared = SharedScorer(str(folder), device="cpu")
     references, texts = systems
-    comparison = compare_two(shared, references, tuple(texts.values()))
+    comparison = compare_two(shared, references, texts)
     [test] = comparison.tests
     p = test.preferred if test.difference > 0 else 1 - test.preferred
-    assert f"probability of <b>{100 * p:.0f} %</b>" in verdict(comparison)
+    assert f"probability of <b>{100 * p:.0f}\u00a0%</b>" in verdict(comparison)
     assert "9 ratings" in verdict_html(comparison)

@@ -136,6 +136,7 @@ def fields(*kinds):
 def options_of_classes():
     from bleurt_repro.training import finetune, pretrain
     from bleurt_repro.training.experiments import agreement, options, sanity, webnlg
+    from bleurt_repro.training.metrics import options as metric_options
     from bleurt_repro.training.teachers import common as run
     from bleurt_repro.training.teachers import entailment, masked_lm, translator
 
@@ -143,9 +144,9 @@ def options_of_classes():
         "finetune": fields(finetune.RatingArguments, finetune.FinetuningArguments),
         "bleurt_repro.training.finetune": fields(finetune.RatingArguments, finetune.FinetuningArguments),
         "bleurt_repro.training.pretrain": fields(pretrain.PairArguments, pretrain.PretrainingArguments),
-        "agreement": fields(agreement.AgreementOptions, options.MetricOptions),
+        "agreement": fields(agreement.AgreementOptions, metric_options.MetricOptions),
         "sanity": fields(sanity.SanityOptions),
-        "webnlg": fields(webnlg.WebNlgOptions, options.MetricOptions, options.ModelOptions),
+        "webnlg": fields(webnlg.WebNlgOptions, metric_options.MetricOptions, options.ModelOptions),
         "bleurt_repro.training.teachers.masked_lm": fields(masked_lm.MaskedLMArguments, run.TeacherArguments),
         "bleurt_repro.training.teachers.translator": fields(
             translator.TranslatorArguments, translator.TranslatorTrainingArguments
