@@ -163,4 +163,4 @@ def test_the_demo_shows_it(folder, systems):
     [test] = comparison.tests
     p = test.preferred if test.difference > 0 else 1 - test.preferred
     assert f"probability of <b>{100 * p:.0f}\u00a0%</b>" in verdict(comparison)
-    assert "9 ratings" in verdict_html(comparison)
+    assert "9 human ratings" in verdict_html(comparison)
