@@ -4,7 +4,7 @@
     python benchmarks/scaling.py --output scaling --checkpoint bleurt-repro-mini --counts 1000 3000 10000 --shard-count 4000
 
 By default it scores with a narrow model of random weights, made on the spot, so that a million pairs take minutes: what
-is measured is what grows with the file, not the model. Every figure is of a process of its own, `bleurt-repro score`.
+is measured is what grows with the file, not the model. Every figure is measured in a new process, `bleurt-repro score`.
 It writes scaling.json, .md and .png.
 """
 

@@ -25,7 +25,7 @@ GRADIO_VERSION = "6.31.0"
 SHORT_DESCRIPTION = "A learned metric of generated text"
 
 PACKAGE = "bleurt_repro"
-# Packages with a folder of their own in a clone; an installed package holds them as subfolders.
+# Packages with a separate folder in a clone; an installed package holds them as subfolders.
 SUBPACKAGES = ("metric", "datasets_builders", "training", "hub_cards")
 SUFFIXES = (
     ".py", ".typed", ".yaml", ".json", ".jsonl", ".csv", ".tsv", ".safetensors", ".txt", ".md", ".css", ".html", ".js",

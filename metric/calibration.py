@@ -80,7 +80,7 @@ class Calibration:
         return {"scores": list(self.scores), "percentiles": list(self.percentiles), "source": self.source}
 
 
-# Stored beside the weights in a file of its own, which changes no score and no content hash.
+# Stored beside the weights in a separate file, which changes no score and no content hash.
 RELIABILITY_FILE = "reliability.json"
 # The standard error of a difference is unreliable with fewer segments, and the fit has not seen smaller test sets.
 FEWEST_SEGMENTS = 20

@@ -96,7 +96,7 @@ def check_backend(backend: str, device: Any, dtype: Any) -> str:
 
 
 def choose_device(device: Any) -> torch.device:
-    """Return the device that a user names, by default the best one; under torchrun each process takes a GPU of its own.
+    """Return the device that a user names, by default the best one; under torchrun each process takes another GPU.
 
     Raises:
         ValueError: if torch does not know the device, or this machine does not have it.

@@ -65,7 +65,7 @@ class _Parser(HfArgumentParser):
         raise ValueError(message)
 
     def _add_dataclass_arguments(self, dtype: Any) -> None:
-        self.register("action", None, _StoreAction)  # of all options without an action of their own
+        self.register("action", None, _StoreAction)  # of all options without another action
         super()._add_dataclass_arguments(dtype)
 
 

@@ -6,15 +6,18 @@ whose hash is known is compared with it; archives are unpacked beside themselves
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import tarfile
 import warnings
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bleurt_repro.datasets_builders.ratings.wmt_sources import matches
+from bleurt_repro.metric.files.writing import error_context
 from bleurt_repro.metric.loading.checksums import file_hash
 from bleurt_repro.metric.loading.hub import http_error, status, transport_errors
 from bleurt_repro.metric.loading.quiet import first_line
@@ -50,7 +53,6 @@ _GITHUB = "https://raw.githubusercontent.com"
 WMT21 = f"{_GITHUB}/wmt-conference/wmt21-news-systems/f41750dadbf2ba6ab01ca5380347d253298a3427"
 WMT22 = f"{_GITHUB}/wmt-conference/wmt22-news-systems/20240a2e96a50e823ea8cdf37fd8af52547146e3"
 MQM = f"{_GITHUB}/google/wmt-mqm-human-evaluation/7fadea281aff8db61cc72fc3d469a4dca78b82a6"
-MLQE_PE = f"{_GITHUB}/sheffieldnlp/mlqe-pe/2a670a1140416cf80507b5a829659383c878feb8"
 
 WMT_ARCHIVES: dict[int, tuple[Source, ...]] = {
     2015: (Source(f"{_RATINGS}/DAseg-wmt-newstest2015.tar.gz", "wmt15/DAseg-wmt-newstest2015.tar.gz"),),
@@ -186,7 +188,7 @@ def _transfer(source: Source, file: BinaryIO) -> None:
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.file_download import http_get
 
-    # Compressed on its way, a file could not be resumed at a position of its own.
+    # Compressed on its way, a file could not be resumed at a byte of the original.
     failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *transport_errors())
     options: dict[str, Any] = {
         "headers": {"Accept-Encoding": "identity"},
@@ -218,9 +220,14 @@ def _unpack(archive: Path) -> Path:
     unfinished = archive.with_name(f"{archive.name}.unpacking")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        with tarfile.open(archive) as members:
+        with error_context(unfinished), tarfile.open(archive) as members:
             members.extractall(unfinished, filter="data")
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (
+        tarfile.TarError,
+        EOFError,
+        gzip.BadGzipFile,
+        zlib.error,
+    ) as error:  # a full disk is no fault of the archive
         archive.unlink()  # so that the next try downloads it again
         raise ValueError(f"{archive} cannot be unpacked ({first_line(error)}), and was removed: try again") from error
     unfinished.replace(folder)

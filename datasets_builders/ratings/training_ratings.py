@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Ratings beyond these are far from standardised: 760 of 1 to 3 points took a trained scorer from tau 49 to 29, the
 # same ones standardised to 53 (docs/reproduction.md, figure 3).
 FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
-# Language pairs of fewer ratings than these have no mean and deviation of their own.
+# Language pairs with fewer ratings are not standardised separately.
 LEAST_OF_A_PAIR = 20
 COLUMNS = ("lp", "source", "reference", "candidate", "score", "raw_score")  # what training takes of a rating
 

@@ -37,7 +37,7 @@ DA_SEGLEVEL = "DA-seglevel.csv"
 RR_SEGLEVEL = "RR-seglevel.csv"  # pairs of systems, which `relative_ranks` reads
 AD_SEG_SCORES = re.compile(r"ad-seg-scores-([a-z]{2}-[a-z]{2})\.csv")
 HUMANEVAL = re.compile(r"newstest(\d{4})-(?:humaneval|toen)")
-# Up to 2017 the Metrics task had ratings of its own, 15 per segment; `ad-seg-scores` has those of the News task.
+# Up to 2017 the Metrics task collected separate ratings, 15 per segment; `ad-seg-scores` has those of the News task.
 FIRST_AD_SEG_SCORES = 2018
 FIRST_XML = 2021
 # Of the two files for zh-en in 2019, the one that the paper's authors read in their own import.

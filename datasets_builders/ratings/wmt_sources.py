@@ -110,7 +110,7 @@ def source_fingerprint(
         return fingerprint([])  # the addresses of the official sources are part of the code
     files = _local_files(data_dir)
     index = index_files(data_dir)
-    if files is None:  # the texts are files of their own
+    if files is None:  # the texts are in separate files
         return fingerprint(path for paths in index.values() for path in paths)
     ranks = [path for path in _record_files(data_dir) if path not in files]
     return fingerprint([*files, *ranks, *index.get(RR_SEGLEVEL, [])])

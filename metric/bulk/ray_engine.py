@@ -82,7 +82,7 @@ class RayEngine:
             worker: class, called once in each worker with `arguments` and `device`; the instance is called with the number
                 of the first item of a piece and the number after its last.
             pieces: these two numbers for each piece.
-            device: device that the user asks for; a worker with a GPU of its own gets "cuda", others this, or "cpu".
+            device: device that the user asks for; a worker that was given a GPU gets "cuda", others this, or "cpu".
             arguments: keyword arguments of the class.
 
         Raises:

@@ -60,7 +60,7 @@ def score_files(
         references, candidates, sources: files of one segment per line, or of a column of CSV, TSV, JSON lines or Parquet;
             "-" for standard input.
         pairs: file of pairs instead of them: JSON lines, CSV, TSV or Parquet.
-        num_shards, shard_index: share of the input to score, into a file of its own, as in `choose_shard`; by default all.
+        num_shards, shard_index: share of the input to score, into a separate file, as in `choose_shard`; by default all.
         system: name that is written before each score, with a tab, as mt-metrics-eval reads them.
         overwrite: whether to replace an output that bleurt-repro did not write.
         engine: where windows are scored; by default in this process. Ray's workers read the input themselves.

@@ -258,7 +258,7 @@ def compare(
         raise ValueError(f"resamples must be from 1 to {MOST_RESAMPLES:,}, found {resamples:,}")
     reference_lists, candidates = _check_texts(references, systems, sources)
     options = {} if aggregate == "max" else {"aggregate": aggregate}
-    # Score each system in a call of its own, which counts its truncated pairs.
+    # Score each system in a separate call, which counts its truncated pairs.
     results = [
         scorer.compute(references=reference_lists, candidates=texts, sources=sources, **options)
         for texts in candidates.values()

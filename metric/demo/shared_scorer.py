@@ -51,8 +51,8 @@ class SharedScorer:
     """Scores for many visitors at the same time.
 
     All work is done in one thread. Requests take turns of a hundred candidates in it, so that a comparison of thousands
-    does not keep a single pair waiting. One thread also keeps memory constant: each thread that runs a model holds memory
-    of its own, and Gradio calls from dozens.
+    does not keep a single pair waiting. One thread also keeps memory constant: each thread that runs a model holds its own
+    memory, and Gradio calls from dozens.
 
     Args:
         checkpoint, device: checkpoint and device, as in `BleurtScorer`.

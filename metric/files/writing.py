@@ -50,7 +50,7 @@ def error_context(path: str | Path, advice: Callable[[], str] | None = None) -> 
     """
     try:
         yield
-    except Exception as error:  # safetensors and ONNX raise errors of their own, and torch's do not mention space
+    except Exception as error:  # safetensors and ONNX have their own error classes, and torch's do not mention space
         code = error.errno if isinstance(error, OSError) else None
         full = code == errno.ENOSPC or (code is None and _is_disk_full(Path(path), error))
         if full and advice is not None:

@@ -261,7 +261,7 @@ def batches_by_tokens(lengths: Sequence[int], batch_tokens: int, batch_size: int
 
     Args:
         lengths: number of tokens of each item.
-        batch_tokens: most tokens of a batch, padding included; an item longer than that gets a batch of its own.
+        batch_tokens: most tokens of a batch, padding included; a longer item is a batch alone.
         batch_size: most items of a batch.
 
     Returns:

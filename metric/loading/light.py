@@ -47,7 +47,7 @@ class LightScorer:
     """A scorer without `transformers`.
 
     Attributes:
-        model: modules under the names of `BertForSequenceClassification`; they have no forward pass of their own.
+        model: modules under the names of `BertForSequenceClassification`; they have no forward pass.
         config: the settings of config.json.
         tokenizer: the tokenizer of tokenizer.json.
     """

@@ -194,14 +194,12 @@ def _open_single(location: Location, dtype: torch.dtype | None, hashes: FileHash
 
     name, folder, dtype = location.argument, location.folder, dtype or torch.float32
     _check_files(name, folder)
-    try:
+    fault = f"checkpoint {name} cannot be opened"
+    with one_line_errors(fault, NEEDS):
         settings = read_settings(folder / "config.json")
-        _check_references(name, folder, settings)  # first: the sizes are read from the files that it allows
+    _check_references(name, folder, settings)  # before the files that it refuses are opened
+    with one_line_errors(fault, NEEDS):
         stored = checked_size(folder, settings)
-    except ValueError as error:
-        if str(error).startswith(f"checkpoint {name}"):
-            raise
-        raise ValueError(f"checkpoint {name} cannot be opened ({error}): {NEEDS}") from error
     loaded: Any = None
     tokenizer: Any
     with torch_defaults(), size_limit(stored):
@@ -253,8 +251,9 @@ def _check_references(name: str, folder: Path, settings: Mapping[str, Any]) -> N
             files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"checkpoint {name}: {index.name} cannot be read ({first_line(error)})") from error
+        present = {path.name for path in folder.glob("*.safetensors")}
         for file in files:
-            if file not in {path.name for path in folder.glob("*.safetensors")}:
+            if file not in present:
                 raise ValueError(
                     f"checkpoint {name}: {index.name} names {str(file)[:80]!r}: expected only safetensors files in the folder "
                     "itself, which the hash in the signature covers"

@@ -588,7 +588,7 @@ def _exit_on_signals() -> Iterator[None]:
     """Make SIGTERM, which schedulers and `kill` send, clean up as Ctrl-C does; the exit codes are 143 and 130.
 
     During the import of a library both signals end the process at once: nothing is half-written then, and compiled
-    libraries abort with a message of their own if an exception passes through them.
+    libraries abort with their own message if an exception passes through them.
     """
     if threading.current_thread() is not threading.main_thread():  # only there may signals be handled
         yield

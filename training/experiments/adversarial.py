@@ -233,7 +233,7 @@ def make_candidates(segments: Sequence[Segment], options: AdversarialOptions) ->
 
 
 def turners(names: Sequence[str]) -> dict[str, Turner]:
-    """Return the functions that turn the meaning of a text, by category; each returns None where it finds nothing to change.
+    """Return the functions that change the meaning of a text, by category; each returns None if it finds nothing to change.
 
     Args:
         names: names that may replace a name of the text.

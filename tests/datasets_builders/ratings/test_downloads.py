@@ -212,6 +212,18 @@ def test_an_archive_that_is_none_is_removed(server, tmp_path):
     assert (download([Source(f"{server.url}/a.tgz", "a/a.tgz")])[0] / "a.tgz.unpacked/text.txt").read_text() == "good"
 
 
+def test_a_full_disk_is_no_fault_of_the_archive(server, tmp_path, monkeypatch):
+    server.files["/a.tgz"] = archive({"text.txt": "good"})
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "tarfile.TarFile.extractall", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left"))
+        )
+        with pytest.raises(OSError, match=r"a\.tgz\.unpacking"):
+            download([Source(f"{server.url}/a.tgz", "a/a.tgz")])
+    server.files.clear()  # what was downloaded is still there
+    assert (download([Source(f"{server.url}/a.tgz", "a/a.tgz")])[0] / "a.tgz.unpacked/text.txt").read_text() == "good"
+
+
 def test_an_archive_writes_nothing_outside_its_folder(server, tmp_path):
     server.files["/a.tgz"] = archive({"../../../escaped.txt": "bad"})
     with pytest.raises(ValueError, match="cannot be unpacked"):

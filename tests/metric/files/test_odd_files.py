@@ -82,7 +82,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path, name, names):
         pyarrow.parquet.write_table(table, path)
     elif name == "a.jsonl":
         if len({*names}) < len(names):
-            pytest.skip("the key that stands twice has a test of its own")
+            pytest.skip("repeated keys are tested elsewhere")
         path.write_text(json.dumps(columns) + "\n")
     else:
         rows = [[*names, "reference", "score"], [*["c"] * len(names), "r", "1"]]
