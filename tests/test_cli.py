@@ -225,7 +225,7 @@ def test_help_has_two_examples_the_programs_name_and_no_type_of_switches(run, mo
     monkeypatch.setenv("COLUMNS", "160")
     code, out, _ = run(*command.split(), "--help")
     assert code == 0 and f"Usage: bleurt-repro {command} " in out
-    assert len([line for line in out.splitlines() if line.strip().startswith(f"$ bleurt-repro {command}")]) == 2
+    assert len([line for line in out.splitlines() if line.strip().startswith(f"$ bleurt-repro {command}")]) >= 2
     assert "<bool>" not in out and "BOOLEAN" not in out
 
 
