@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bleurt_repro.metric.calibration import Calibration, Reliability
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
-from bleurt_repro.metric.inputs import Pairs, check_pairs, columns_of
+from bleurt_repro.metric.inputs import Item, Pairs, check_pairs, columns_of
 from bleurt_repro.metric.loading.open import Checkpoint, open_checkpoint
 from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, Computing, ScoreOptions, check_arithmetic, positive
 from bleurt_repro.metric.signature import signature
@@ -302,10 +302,48 @@ class BleurtScorer:
         self.check_options(options)
         pairs = self._check_pairs(references, candidates, sources)
         with self.progress_bar(len(pairs.items)) as bar:
-            result = self._score_pairs(pairs, options, bar.update)
+            (result,) = self._score_pairs([pairs], options, bar.update)
         for message in result.warnings:
             _warn_caller(message)
         return result
+
+    def compute_systems(
+        self,
+        *,
+        systems: Mapping[str, Sequence[str]],
+        references: Any = None,
+        sources: Sequence[str] | None = None,
+        aggregate: str = "max",
+        calibrated: bool = False,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> dict[str, ScoringResult]:
+        """Score the candidates of several systems in one pass.
+
+        A pair that several systems have in common is scored once, so it has the same score in all of them.
+
+        Args:
+            systems: candidates of each system by its name, all for the same references and sources.
+            references, sources, aggregate, calibrated: as in `score()`.
+            on_progress: for a caller that shows progress and warnings itself, called with the number of pairs scored
+                since the last call; by default a progress bar and Python's warnings show them.
+
+        Returns:
+            the result of each system, as `compute()` returns it.
+
+        Raises:
+            TypeError, ValueError: as `score()` does.
+        """
+        options = replace(self.options, aggregate=aggregate, calibrated=calibrated)
+        self.check_options(options)
+        pairs = [self._check_pairs(references, candidates, sources) for candidates in systems.values()]
+        if on_progress is not None:
+            return dict(zip(systems, self._score_pairs(pairs, options, on_progress), strict=True))
+        with self.progress_bar(sum(len(system.items) for system in pairs)) as bar:
+            results = dict(zip(systems, self._score_pairs(pairs, options, bar.update), strict=True))
+        for name, result in results.items():
+            for message in result.warnings:
+                _warn_caller(f"{name}: {message}")
+        return results
 
     def compute_quietly(
         self,
@@ -325,7 +363,7 @@ class BleurtScorer:
         """
         options = options or self.options
         self.check_options(options)
-        return self._score_pairs(self._check_pairs(references, candidates, sources), options, on_progress)
+        return self._score_pairs([self._check_pairs(references, candidates, sources)], options, on_progress)[0]
 
     def score_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[float]:
         """Score rows of a data set.
@@ -418,12 +456,29 @@ class BleurtScorer:
     def _check_pairs(self, references: Any, candidates: Any, sources: Any) -> Pairs:
         return check_pairs(self.checkpoint, self.layout, references=references, candidates=candidates, sources=sources)
 
-    def _score_pairs(self, pairs: Pairs, options: ScoreOptions, on_progress: Callable[[int], object]) -> ScoringResult:
-        """Score pairs, and aggregate the scores of each candidate."""
+    def _score_pairs(
+        self, systems: Sequence[Pairs], options: ScoreOptions, on_progress: Callable[[int], object]
+    ) -> list[ScoringResult]:
+        """Score the pairs of each system in one pass, and aggregate the scores of each candidate."""
         if not self.members or self._first is None:
             raise ValueError(CLOSED)
         check_arithmetic(self.device, self._first.dtype)
-        members, truncated, unknown, unread = self._score_with_members(pairs, options, on_progress)
+        items = [item for pairs in systems for item in pairs.items]
+        scores, flags = self._score_with_members(items, options, on_progress)
+        ends = np.cumsum([len(pairs.items) for pairs in systems])[:-1]
+        columns = zip(systems, np.split(scores, ends, axis=1), np.split(flags, ends, axis=1), strict=True)
+        return [self._aggregate(*system, options) for system in columns]
+
+    def _aggregate(self, pairs: Pairs, members: Values, flags: Flags, options: ScoreOptions) -> ScoringResult:
+        """Aggregate the scores of the pairs of each candidate.
+
+        Args:
+            pairs: pairs of one system.
+            members: scores, (models, pairs).
+            flags: which pairs were truncated, hold unknown pieces, or hold text that is not read; (3, pairs).
+            options: options of the call.
+        """
+        truncated, unknown, unread = flags
         combined = members[0] if self._ensemble is None else self._weights @ members
         # The pairs of each candidate: one per reference.
         indices: list[list[int]] = [[] for _ in range(pairs.owners[-1] + 1 if pairs.owners else 0)]
@@ -455,32 +510,29 @@ class BleurtScorer:
         return np.array([member.weight for member in self._ensemble.members]) if self._ensemble else np.ones(1)
 
     def _score_with_members(
-        self, pairs: Pairs, options: ScoreOptions, on_progress: Callable[[int], object]
-    ) -> tuple[Values, Flags, Flags, Flags]:
+        self, items: Sequence[Item], options: ScoreOptions, on_progress: Callable[[int], object]
+    ) -> tuple[Values, Flags]:
         """Score pairs with each model.
 
         Returns:
             scores, (models, pairs), of an ensemble standardised; and which pairs any model truncated, did not know all
-            pieces of, or did not read all text of, (pairs,) each.
+            pieces of, or did not read all text of, (3, pairs).
         """
-        count = len(pairs.items)
+        count = len(items)
         report = on_progress if len(self.members) == 1 else _MemberProgress(len(self.members), on_progress)
         scores = np.zeros((len(self.members), count))
         flags = np.zeros((3, count), dtype=bool)
         for row, member in enumerate(self.members):
             # A member may read fewer texts than the ensemble.
             roles = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
-            results = member.score(
-                [tuple(texts[i] for i in roles) for texts in pairs.items], report, options.batch_size
-            )
+            results = member.score([tuple(texts[i] for i in roles) for texts in items], report, options.batch_size)
             scores[row] = [result.score for result in results]
             member_flags = [(result.truncated, result.unknown, result.unread) for result in results]
             flags |= np.array(member_flags, dtype=bool).reshape(count, 3).T
         if self._ensemble is not None:
             means, stds = np.array([(member.mean, member.std) for member in self._ensemble.members]).T
             scores = (scores - means[:, None]) / stds[:, None]
-        truncated, unknown, unread = flags
-        return scores, truncated, unknown, unread
+        return scores, flags
 
 
 class _MemberProgress:

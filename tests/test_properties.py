@@ -11,7 +11,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -220,8 +220,13 @@ def overlap_signals_keep_their_bounds(tools, pairs):
 class LengthScorer:
     """A scorer whose scores are lengths."""
 
-    def compute(self, *, references: object, candidates: Sequence[str], sources: object = None) -> ScoringResult:
-        return ScoringResult([float(len(text)) for text in candidates], None, "lengths", 0)
+    def compute_systems(
+        self, *, references: object, systems: Mapping[str, Sequence[str]], sources: object = None
+    ) -> dict[str, ScoringResult]:
+        return {
+            name: ScoringResult([float(len(text)) for text in candidates], None, "lengths", 0)
+            for name, candidates in systems.items()
+        }
 
 
 def a_comparison_turned_round_says_the_opposite(tools, rows):

@@ -40,14 +40,14 @@ _MARKDOWN = re.compile(r"[\\`*_\[\]<>~#]")
 
 
 class ScorerLike(Protocol):
-    """What a comparison needs of a scorer: `BleurtScorer`, or any object with its `compute`.
+    """What a comparison needs of a scorer: `BleurtScorer`, or any object with its `compute_systems`.
 
     If it has a `reliability`, as `BleurtScorer` has, the comparison holds P(people prefer a system).
     """
 
     @property
-    def compute(self) -> Callable[..., ScoringResult]:
-        """Score each candidate, given `references=`, `candidates=` and, for a checkpoint that reads them, `sources=`."""
+    def compute_systems(self) -> Callable[..., dict[str, ScoringResult]]:
+        """Score each candidate, given `references=`, `systems=` and, for a checkpoint that reads them, `sources=`."""
         ...
 
 
@@ -59,7 +59,7 @@ class System:
         name: name of the system.
         mean: mean score over the segments.
         low, high: bootstrap interval of the mean; None for a single segment.
-        sentbleu, bleu, chrf: mean sentence BLEU, corpus BLEU and corpus chrF, 0 to 100.
+        sentence_bleu, bleu, chrf: mean sentence BLEU, corpus BLEU and corpus chrF, 0 to 100.
         truncated: number of pairs longer than the checkpoint reads.
         warnings: sentences on scores that may mislead.
         precisions: BLEU's modified n-gram precisions of the corpus, from unigrams to 4-grams, 0 to 100.
@@ -70,7 +70,7 @@ class System:
     mean: float
     low: float | None
     high: float | None
-    sentbleu: float
+    sentence_bleu: float
     bleu: float
     chrf: float
     truncated: int
@@ -86,7 +86,7 @@ class Segment:
     Attributes:
         number: number of the segment in the files, from 1.
         references, source: texts that the candidates were compared with; source is None if the checkpoint reads none.
-        candidates, scores, sentbleu: text, score and sentence BLEU of each system.
+        candidates, scores, sentence_bleu: text, score and sentence BLEU of each system.
         spread: highest score minus lowest score.
     """
 
@@ -95,7 +95,7 @@ class Segment:
     source: str | None
     candidates: list[str]
     scores: list[float]
-    sentbleu: list[float]
+    sentence_bleu: list[float]
     spread: float
 
 
@@ -107,7 +107,7 @@ class Comparison:
         systems: scores of each system, in the order of the input.
         tests: paired tests of every two systems.
         segments: all segments, those with the largest spread first.
-        signatures: signature of the score, and sacreBLEU's signatures of sentBLEU, BLEU and chrF.
+        signatures: signature of the score, and sacreBLEU's signatures of sentence BLEU, BLEU and chrF.
         convention: how p-values are computed; they are not corrected for the number of tests.
         resamples: number of bootstrap resamples, and of exchanges of the two-sided test.
         confidence: confidence level of the intervals.
@@ -162,7 +162,7 @@ class Comparison:
         share = f"{self.confidence:.0%} interval"
         systems = [
             [system.name, f"{system.mean:.4f}", bounds(system.low, system.high)]
-            + [f"{overlap:.2f}" for overlap in (system.sentbleu, system.bleu, system.chrf)]
+            + [f"{overlap:.2f}" for overlap in (system.sentence_bleu, system.bleu, system.chrf)]
             for system in sorted(self.systems, key=lambda system: -system.mean)
         ]
         tests = [
@@ -172,16 +172,16 @@ class Comparison:
             + ([] if self.preferred is None else ["" if test.preferred is None else f"{test.preferred:.2f}"])
             for test in self.tests
         ]
-        header = ["systems", "difference", share, "p", "two-sided p", "higher", "lower", "same"]
+        header = ["systems", "difference", share, "one-sided p", "two-sided p", "higher", "lower", "same"]
         header += [] if self.preferred is None else ["P(people prefer it)"]
         return [
-            table_text(form, ["system", "mean", share, "sentBLEU", "BLEU", "chrF"], systems),
+            table_text(form, ["system", "mean", share, "sentence BLEU", "BLEU", "chrF"], systems),
             table_text(form, header, tests),
         ]
 
     def _notes(self) -> dict[str, str]:
         count = f"{self.resamples} resamples, not corrected for several tests"
-        notes = {"p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}"}
+        notes = {"one-sided p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}"}
         notes |= {} if self.preferred is None else {"P(people prefer it)": self.preferred}
         notes |= self.signatures
         return {name: one_line(text) for name, text in notes.items()}
@@ -241,7 +241,7 @@ def compare(
     A candidate that is the same text in several systems has the same score in all of them.
 
     Args:
-        scorer: `BleurtScorer`, or any object with its `compute`.
+        scorer: `BleurtScorer`, or any object with its `compute_systems`.
         references: one string per segment, or one list of strings per segment.
         systems: candidates of each system by its name, at least two systems.
         sources: one source per segment, for a checkpoint that reads sources.
@@ -258,13 +258,10 @@ def compare(
         raise ValueError(f"resamples must be from 1 to {MOST_RESAMPLES:,}, found {resamples:,}")
     reference_lists, candidates = _check_texts(references, systems, sources)
     options = {} if aggregate == "max" else {"aggregate": aggregate}
-    # Score each system in a separate call, which counts its truncated pairs.
-    results = [
-        scorer.compute(references=reference_lists, candidates=texts, sources=sources, **options)
-        for texts in candidates.values()
-    ]
+    results = list(
+        scorer.compute_systems(references=reference_lists, systems=candidates, sources=sources, **options).values()
+    )
     scores = np.array([result.scores for result in results], dtype=np.float64)  # (systems, segments)
-    _share_scores(scores, list(candidates.values()))
     overlaps = [overlap(reference_lists, texts) for texts in candidates.values()]
     # Resample the test set once, so that systems and tests share the resamples.
     means = resampled_means(scores, resamples, seed)  # (resamples, systems)
@@ -284,20 +281,6 @@ def compare(
         seed=seed,
         preferred=None if reliability is None else _describe_fit(reliability.source),
     )
-
-
-def _share_scores(scores: NDArray[np.float64], candidates: Sequence[Sequence[str]]) -> None:
-    """Give a candidate that several systems have in common the score that it has in the first of them.
-
-    The batches of each call change the last bits of a score, which would make wins of what are ties.
-
-    Args:
-        scores: (systems, segments), changed in place.
-        candidates: texts of each system.
-    """
-    for segment, texts in enumerate(zip(*candidates, strict=True)):
-        for system, text in enumerate(texts):
-            scores[system, segment] = scores[texts.index(text), segment]
 
 
 def _describe_fit(source: Mapping[str, Any]) -> str:
@@ -337,7 +320,7 @@ def _system(
         name,
         float(np.mean(scores)),
         *bootstrap,
-        sentbleu=overlaps.mean_sentbleu,
+        sentence_bleu=overlaps.mean_sentence_bleu,
         bleu=overlaps.bleu,
         chrf=overlaps.chrf,
         truncated=result.truncated,
@@ -382,7 +365,7 @@ def _segments(
             source=None if sources is None else sources[i],
             candidates=[texts[i] for texts in candidates],
             scores=scores[:, i].tolist(),
-            sentbleu=[metrics.sentbleu[i] for metrics in overlaps],
+            sentence_bleu=[metrics.sentence_bleu[i] for metrics in overlaps],
             spread=float(np.ptp(scores[:, i])),
         )
         for i in range(len(references))

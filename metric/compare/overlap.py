@@ -1,4 +1,4 @@
-"""Metrics of word and letter overlap to compare a learned metric with: sentBLEU, BLEU and chrF by sacreBLEU."""
+"""Metrics of word and letter overlap to compare a learned metric with: sentence BLEU, BLEU and chrF by sacreBLEU."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Overlap:
     """Overlap metrics of one system, each from 0 to 100.
 
     Attributes:
-        sentbleu: sentence BLEU of each segment: effective order, exponential smoothing (sacreBLEU's default; method 3
+        sentence_bleu: sentence BLEU of each segment: effective order, exponential smoothing (sacreBLEU's default; method 3
             of Chen and Cherry, 2014, https://aclanthology.org/W14-3346).
-        mean_sentbleu: mean of the sentence BLEU.
+        mean_sentence_bleu: mean of the sentence BLEU.
         bleu: corpus BLEU (https://aclanthology.org/P02-1040).
         chrf: corpus chrF (https://aclanthology.org/W15-3049).
         precisions: modified n-gram precisions of corpus BLEU, from unigrams to 4-grams, without smoothing.
@@ -25,8 +25,8 @@ class Overlap:
         signatures: sacreBLEU's signature of each metric, by name.
     """
 
-    sentbleu: list[float]
-    mean_sentbleu: float
+    sentence_bleu: list[float]
+    mean_sentence_bleu: float
     bleu: float
     chrf: float
     precisions: tuple[float, ...]
@@ -52,8 +52,8 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
     streams = [list(stream) for stream in itertools.zip_longest(*references)]  # None for a candidate with fewer
     bleu = corpus.corpus_score(candidates, streams)
     return Overlap(
-        sentbleu=sentences,
-        mean_sentbleu=sum(sentences) / len(sentences),
+        sentence_bleu=sentences,
+        mean_sentence_bleu=sum(sentences) / len(sentences),
         bleu=bleu.score,
         chrf=letters.corpus_score(candidates, streams).score,
         precisions=tuple(
@@ -61,7 +61,7 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
         ),
         brevity_penalty=bleu.bp,
         signatures={
-            "sentBLEU": str(sentence.get_signature()),
+            "sentence BLEU": str(sentence.get_signature()),
             "BLEU": str(corpus.get_signature()),
             "chrF": str(letters.get_signature()),
         },

@@ -28,7 +28,12 @@ def comparison_csv(comparison: Comparison) -> str:
     """
     names = [system.name for system in comparison.systems]
     reference_count = max(len(segment.references) for segment in comparison.segments)
-    header = ["segment", "spread", *(f"score of {name}" for name in names), *(f"sentBLEU of {name}" for name in names)]
+    header = [
+        "segment",
+        "spread",
+        *(f"score of {name}" for name in names),
+        *(f"sentence BLEU of {name}" for name in names),
+    ]
     header += ["reference", *(f"reference {i}" for i in range(2, reference_count + 1)), *names, "source"]
     header += [" - ".join(names)] if len(names) == 2 else []
     constants: list[object] = [comparison.signatures["BLEURT"]]
@@ -41,7 +46,7 @@ def comparison_csv(comparison: Comparison) -> str:
 
 def _row(segment: Segment, reference_count: int) -> list[object]:
     padding = [None] * (reference_count - len(segment.references))
-    scores = [segment.number, segment.spread, *segment.scores, *segment.sentbleu]
+    scores = [segment.number, segment.spread, *segment.scores, *segment.sentence_bleu]
     difference = [segment.scores[0] - segment.scores[1]] if len(segment.scores) == 2 else []
     return [*scores, *segment.references, *padding, *segment.candidates, segment.source, *difference]
 
@@ -55,23 +60,28 @@ def comparison_text(comparison: Comparison, show: int = 5) -> str:
     """
     percent = f"{comparison.confidence:.0%}"
     width = max(len("system"), *(len(system.name) for system in comparison.systems))
-    lines = [f"{'system':{width}}  {'mean':>7}  {percent + ' interval':>18}  sentBLEU   BLEU   chrF"]
+    lines = [f"{'system':{width}}  {'mean':>7}  {percent + ' interval':>18}  sentence BLEU   BLEU   chrF"]
     for system in sorted(comparison.systems, key=lambda system: -system.mean):
         ends = bounds(system.low, system.high)
         lines.append(
             f"{system.name:{width}}  {system.mean:7.4f}  {ends:>18}  "
-            f"{system.sentbleu:8.2f}  {system.bleu:5.2f}  {system.chrf:5.2f}"
+            f"{system.sentence_bleu:13.2f}  {system.bleu:5.2f}  {system.chrf:5.2f}"
         )
     lines.append("")
     for test in comparison.tests:
-        p_value = "p is not defined for one segment" if test.p_value is None else _p_equation("p", test.p_value)
+        p_value = (
+            "p is not defined for one segment" if test.p_value is None else _p_equation("one-sided p", test.p_value)
+        )
         two_sided = "" if test.p_two_sided is None else f", {_p_equation('two-sided p', test.p_two_sided)}"
         lines.append(
             f"{test.first} - {test.second}: {test.difference:+.4f} ({bounds(test.low, test.high)}), {p_value}{two_sided}; "
             f"higher in {test.wins}, lower in {test.losses}, the same in {test.ties}"
             f"{'' if test.preferred is None else f'; P(people prefer {test.first}) = {test.preferred:.2f}'}"
         )
-    lines += ["", f"p: {comparison.convention}; {comparison.resamples} resamples, not corrected for several tests"]
+    lines += [
+        "",
+        f"one-sided p: {comparison.convention}; {comparison.resamples} resamples, not corrected for several tests",
+    ]
     lines.append(f"two-sided p: {comparison.two_sided}; {comparison.resamples} exchanges, not corrected either")
     if comparison.preferred is not None:
         lines.append(f"P(people prefer a system): {comparison.preferred}")

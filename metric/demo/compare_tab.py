@@ -167,7 +167,7 @@ def verdict_html(comparison: Comparison) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(system.name)}</th><td>{unsigned(system.mean)}</td>'
         f"<td>{_bounds(system.low, system.high) if tested else _NONE}</td>"
-        f"<td>{system.sentbleu:.1f}</td><td>{system.bleu:.1f}{bleu_details(system.precisions, system.brevity_penalty)}</td>"
+        f"<td>{system.sentence_bleu:.1f}</td><td>{system.bleu:.1f}{bleu_details(system.precisions, system.brevity_penalty)}</td>"
         f"<td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
         for system, wins in zip(comparison.systems, (test.wins, test.losses), strict=True)
     )

@@ -31,9 +31,7 @@ def bleu_details(precisions: Sequence[float], brevity_penalty: float) -> str:
 
 def signatures_html(signatures: Mapping[str, str]) -> str:
     """Return the signatures of scores by metric, one per line."""
-    # sacreBLEU's sentence BLEU; "sentBLEU" in tables of the literature is another implementation.
-    names = {"sentBLEU": "sentence BLEU"}
-    lines = "<br>".join(escape(f"{names.get(name, name)}: {signature}") for name, signature in signatures.items())
+    lines = "<br>".join(escape(f"{name}: {signature}") for name, signature in signatures.items())
     return f'<p class="note signature">{lines}</p>'
 
 

@@ -60,7 +60,7 @@ class ScoredPair:
         score: score by the checkpoint.
         percentile: percentile of the score among human ratings; None without a calibration, and for text that the
             checkpoint does not read.
-        sentbleu, chrf: sacreBLEU's sentence BLEU and chrF, 0 to 100.
+        sentence_bleu, chrf: sacreBLEU's sentence BLEU and chrF, 0 to 100.
         precisions: precisions of 1-grams to 4-grams in BLEU, without smoothing, 0 to 100.
         brevity_penalty: brevity penalty in BLEU, 0 to 1.
         truncated: whether the pair is longer than the checkpoint reads.
@@ -74,7 +74,7 @@ class ScoredPair:
     candidate: str
     score: float
     percentile: float | None
-    sentbleu: float
+    sentence_bleu: float
     precisions: tuple[float, ...]
     brevity_penalty: float
     chrf: float
@@ -112,7 +112,7 @@ def score_pair(shared: SharedScorer, references: Sequence[str], candidate: str, 
         candidate=candidate,
         score=result.scores[0],
         percentile=None if result.unread else shared.percentile(result.scores[0]),
-        sentbleu=overlaps.mean_sentbleu,
+        sentence_bleu=overlaps.mean_sentence_bleu,
         precisions=overlaps.precisions,
         brevity_penalty=overlaps.brevity_penalty,
         chrf=overlaps.chrf,
@@ -136,10 +136,10 @@ def pair_html(pair: ScoredPair, shared: SharedScorer) -> str:
         tiles.append(_tile("percentile of human ratings", f"{pair.percentile:.0f}"))
     details = bleu_details(pair.precisions, pair.brevity_penalty)
     tiles += [
-        _tile("sentence BLEU, 0 to 100", f"{pair.sentbleu:.1f}", details),
+        _tile("sentence BLEU, 0 to 100", f"{pair.sentence_bleu:.1f}", details),
         _tile("chrF, 0 to 100", f"{pair.chrf:.1f}"),
     ]
-    signatures = {"BLEURT": pair.signature} | {name: pair.signatures[name] for name in ("sentBLEU", "chrF")}
+    signatures = {"BLEURT": pair.signature} | {name: pair.signatures[name] for name in ("sentence BLEU", "chrF")}
     return result_html(
         "score",
         f'<div class="tiles">{"".join(tiles)}</div>',

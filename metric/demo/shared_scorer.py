@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +57,7 @@ class SharedScorer:
         checkpoint, device: checkpoint and device, as in `BleurtScorer`.
 
     Attributes:
-        scorer: the scorer; call `compute` of this class instead of its own.
+        scorer: the scorer; call the methods of this class instead of its own.
         scale: examples along the checkpoint's scale, best score first.
         range: distance between the scores of the best and the worst example.
 
@@ -93,32 +92,48 @@ class SharedScorer:
         references: Any,
         candidates: Sequence[str],
         sources: Sequence[str] | None = None,
-        report: Report = lambda scored, total: None,
     ) -> ScoringResult:
-        """Score as `BleurtScorer.compute` does, in turns.
+        """Score as `BleurtScorer.compute` does, in turns."""
+        return self.compute_systems(references=references, systems={"": candidates}, sources=sources)[""]
+
+    def compute_systems(
+        self,
+        *,
+        references: Any,
+        systems: Mapping[str, Sequence[str]],
+        sources: Sequence[str] | None = None,
+        report: Report = lambda scored, total: None,
+    ) -> dict[str, ScoringResult]:
+        """Score as `BleurtScorer.compute_systems` does, in turns.
 
         Args:
-            references, candidates, sources: texts, as in `BleurtScorer.compute`.
+            references, systems, sources: texts, as in `BleurtScorer.compute_systems`; at least one system.
             report: function that is told about the progress.
         """
-        scores: list[float] = []
-        counts = Counter(dict.fromkeys(COUNTS, 0))
-        for start in range(0, len(candidates), TURN):
-            span = slice(start, start + TURN)
+        turns: dict[str, list[ScoringResult]] = {name: [] for name in systems}
+        count = max(len(references), *(len(candidates) for candidates in systems.values()))
+        segments = max(1, TURN // len(systems))  # of a turn
+        for start in range(0, count, segments):
+            span = slice(start, start + segments)
             turn = self._worker.submit(
-                self.scorer.compute_quietly,
+                self.scorer.compute_systems,
                 references=references[span],
-                candidates=candidates[span],
+                systems={name: candidates[span] for name, candidates in systems.items()},
                 sources=None if sources is None else sources[span],
+                on_progress=lambda count: None,
             )
-            result = turn.result()
-            scores += result.scores
-            counts.update({name: getattr(result, name) for name in COUNTS})
-            report(len(scores), len(candidates))
-        mean = sum(scores) / len(scores) if scores else None
+            for name, result in turn.result().items():
+                turns[name].append(result)
+            report(min(start + segments, count) * len(systems), count * len(systems))
+        return {name: self._joined(results) for name, results in turns.items()}
+
+    def _joined(self, turns: Sequence[ScoringResult]) -> ScoringResult:
+        """Return the result of all turns as one."""
+        scores = [score for result in turns for score in result.scores]
+        counts = {name: sum(getattr(result, name) for result in turns) for name in COUNTS}
         warnings = self.scorer.warnings_about(*(counts[name] for name in ("pairs", "truncated", "unread", "blank")))
-        totals: dict[str, Any] = dict(counts)
-        return ScoringResult(scores, mean, self.scorer.signature, warnings=warnings, **totals)
+        mean = sum(scores) / len(scores) if scores else None
+        return ScoringResult(scores, mean, self.scorer.signature, warnings=warnings, **counts)
 
     def percentile(self, score: float) -> float | None:
         """Return the percentile, among human ratings, of texts with this score; None without a calibration."""
@@ -131,7 +146,7 @@ class ReportingScorer:
 
     Attributes:
         shared: the shared scorer.
-        report: function that is told about the progress, as in `SharedScorer.compute`.
+        report: function that is told about the progress, as in `SharedScorer.compute_systems`.
     """
 
     shared: SharedScorer
@@ -142,8 +157,8 @@ class ReportingScorer:
         """Return P(people prefer a system) as fitted for the checkpoint, or None."""
         return self.shared.scorer.reliability
 
-    def compute(
-        self, *, references: Any, candidates: Sequence[str], sources: Sequence[str] | None = None
-    ) -> ScoringResult:
-        """Score as `SharedScorer.compute` does."""
-        return self.shared.compute(references=references, candidates=candidates, sources=sources, report=self.report)
+    def compute_systems(
+        self, *, references: Any, systems: Mapping[str, Sequence[str]], sources: Sequence[str] | None = None
+    ) -> dict[str, ScoringResult]:
+        """Score as `SharedScorer.compute_systems` does."""
+        return self.shared.compute_systems(references=references, systems=systems, sources=sources, report=self.report)

@@ -245,3 +245,20 @@ def test_progress_bar_shows_pairs(tiny_scorer, capsys, monkeypatch):
     assert "1/1" in capsys.readouterr().err
     BleurtScorer(str(tiny_scorer), device="cpu").score(references=["a"], candidates=["b"])
     assert capsys.readouterr().err == ""  # no terminal, no bar
+
+
+def test_systems_in_one_pass_have_the_results_of_a_call_each(tiny_scorer):
+    scorer = BleurtScorer(str(tiny_scorer), device="cpu", progress=False)
+    references = [["the cat sat on the mat", "a cat sat"], ["it rains"], [" "]]
+    systems = {"A": ["a cat", "it rains", "good"], "B": ["a cat", "rain \u4f60 " * 30, "bye"]}
+    with pytest.warns(UserWarning) as shown:
+        results = scorer.compute_systems(references=references, systems=systems)
+    for name, candidates in systems.items():
+        with pytest.warns(UserWarning):
+            expected = scorer.compute(references=references, candidates=candidates)
+        assert results[name].scores == pytest.approx(expected.scores, abs=1e-6)
+        for count in ("pairs", "truncated", "unknown", "unread", "blank", "warnings", "signature"):
+            assert getattr(results[name], count) == getattr(expected, count)
+    assert results["A"].scores[0] == results["B"].scores[0] and results["B"].truncated == 1
+    messages = [f"{name}: {message}" for name, result in results.items() for message in result.warnings]
+    assert [str(warning.message) for warning in shown] == messages and len(messages) >= 3

@@ -50,7 +50,7 @@ def test_three_systems_to_json_csv_and_terminal(run, files):
     assert [float(row[1]) for row in rows[1:]] == pytest.approx([s["spread"] for s in written["segments"]])
     best = max(written["systems"], key=lambda system: system["mean"])
     assert out.splitlines()[1].startswith(best["name"])
-    assert "good - middle: " in out and "p = " in out
+    assert "good - middle: " in out and ", one-sided p = " in out
     assert out.count(" apart") == 1
     assert written["signatures"]["BLEURT"] in out
 
@@ -78,7 +78,7 @@ def test_a_second_reference_file(run, files):
     (files / "more.txt").write_text("\n".join(SYSTEMS["middle"]) + "\n")
     assert run(*ALL, "--references", "more.txt", "--output", "out.json")[0] == 0
     middle = json.loads((files / "out.json").read_text())["systems"][2]
-    assert middle["sentbleu"] == pytest.approx(100)
+    assert middle["sentence_bleu"] == pytest.approx(100)
 
 
 @pytest.mark.parametrize(

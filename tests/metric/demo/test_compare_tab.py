@@ -78,7 +78,7 @@ def test_the_parts_of_bleu_stand_below_its_number():
 
 
 def test_a_metric_has_one_name_on_the_page():
-    comparison = replace(compared(), signatures={"BLEURT": "x", "sentBLEU": "y", "BLEU": "z"})
+    comparison = replace(compared(), signatures={"BLEURT": "x", "sentence BLEU": "y", "BLEU": "z"})
     html = verdict_html(comparison)
     assert '<th scope="col">sentence BLEU</th>' in html and "sentence BLEU: y" in html and "sentBLEU" not in html
 

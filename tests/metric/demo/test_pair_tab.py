@@ -28,7 +28,7 @@ def test_the_figures_are_those_of_their_sources(shared):
         shared.scorer.score(references=[references], candidates=["the cat sat."])[0], abs=1e-6
     )
     bleu = sentence_bleu("the cat sat.", references)
-    assert (pair.sentbleu, pair.brevity_penalty) == (pytest.approx(bleu.score), bleu.bp)
+    assert (pair.sentence_bleu, pair.brevity_penalty) == (pytest.approx(bleu.score), bleu.bp)
     assert pair.precisions == pytest.approx(
         [100 * n / total for n, total in zip(bleu.counts, bleu.totals, strict=True)]
     )
@@ -134,7 +134,7 @@ def test_the_examples_show_what_bleu_does_not():
     shared = SharedScorer(DEFAULT_CHECKPOINT, "cpu")
     opposite, paraphrase = (score_pair(shared, *EXAMPLES[label]) for label in ("Opposite meaning", "Same meaning"))
     assert opposite.references == paraphrase.references
-    assert paraphrase.score > opposite.score and paraphrase.sentbleu < opposite.sentbleu
+    assert paraphrase.score > opposite.score and paraphrase.sentence_bleu < opposite.sentence_bleu
 
 
 @pytest.mark.parametrize(

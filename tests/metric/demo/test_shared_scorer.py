@@ -20,9 +20,10 @@ def test_scores_in_turns_are_those_of_one_call(shared):
     references = [f"the cat {i}" for i in range(total)]
     candidates = [f"the dog {i} " * (i % 30 + 1) for i in range(total)]
     reports: list[tuple[int, int]] = []
-    result = shared.compute(
-        references=references, candidates=candidates, report=lambda *counts: reports.append(counts)
-    )
+    systems = {"A": candidates}
+    result = shared.compute_systems(
+        references=references, systems=systems, report=lambda *counts: reports.append(counts)
+    )["A"]
     expected = shared.scorer.compute(references=references, candidates=candidates)
     assert reports == [(TURN, total), (2 * TURN, total), (total, total)]
     assert result.scores == pytest.approx(expected.scores, abs=1e-5)
@@ -36,15 +37,15 @@ def test_nothing_to_score(shared):
 
 
 def test_many_visitors_take_turns_in_one_thread(shared, monkeypatch):
-    threads, compute = set(), shared.scorer.compute_quietly
+    threads, compute = set(), shared.scorer.compute_systems
     monkeypatch.setattr(
-        shared.scorer, "compute_quietly", lambda **texts: threads.add(threading.get_ident()) or compute(**texts)
+        shared.scorer, "compute_systems", lambda **texts: threads.add(threading.get_ident()) or compute(**texts)
     )
     texts = [f"the cat sat on {i}" for i in range(40)]
     with ThreadPoolExecutor(20) as visitors:
         answers = visitors.map(lambda text: shared.compute(references=["the cat"], candidates=[text]).scores[0], texts)
         scores = list(answers)
-    assert scores == pytest.approx(compute(references=["the cat"] * 40, candidates=texts).scores, abs=1e-5)
+    assert scores == pytest.approx(shared.scorer.score(references=["the cat"] * 40, candidates=texts), abs=1e-5)
     assert len(threads) == 1
 
 
