@@ -21,7 +21,7 @@ import typer
 from bleurt_repro import BleurtScorer, __version__
 from bleurt_repro.cli import app, main
 from bleurt_repro.cli_style import spread
-from bleurt_repro.metric.install import EXTRAS, install_command
+from bleurt_repro.metric.install import EXTRAS, install_command, require_extra
 from bleurt_repro.score_files import main as official_main
 
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye"]
@@ -85,13 +85,12 @@ def test_pairs_with_several_references_to_a_file(run, files, tiny_scorer, expect
     assert [float(line) for line in out.splitlines()] != pytest.approx(written)
 
 
-def test_standard_input(files, tiny_scorer, expected):
-    command = [sys.executable, "-m", "bleurt_repro.cli", "score", "--references", "-", "--candidates", "c.txt"]
-    done = subprocess.run(
-        [*command, "--checkpoint", str(tiny_scorer)], input="\n".join(REFERENCES), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert [float(line) for line in done.stdout.splitlines()] == pytest.approx(expected, abs=1e-6)
+def test_standard_input(run, files, tiny_scorer, expected, monkeypatch):
+    with (files / "r.txt").open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, out, err = run("score", "--references", "-", "--candidates", "c.txt", "--checkpoint", tiny_scorer)
+    assert (code, err) == (0, "")
+    assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)
 
 
 def test_truncation_is_said_on_standard_error(run, files, tiny_scorer):
@@ -393,13 +392,6 @@ def test_a_user_without_a_home(run, files, tiny_scorer, monkeypatch):
 
 # --- what is not installed -----------------------------------------------------------------------------------------
 
-# Runs the command line without the modules that its first argument lists.
-WITHOUT_MODULES = """
-import sys
-sys.modules |= dict.fromkeys(sys.argv[1].split(","))
-from bleurt_repro.cli import main
-main(sys.argv[2:])
-"""
 NEED_EXTRAS = {
     "demo": "demo",
     "finetune --model bleurt-repro-mini --train-file r.txt --output out": "train",
@@ -411,23 +403,37 @@ NEED_EXTRAS = {
     "data denoise --ratings r.txt --checkpoint a b --output out": "train",
     "data synthetic --input r.txt --config small --output out": "data",
 }
+# Runs commands without the modules that its first argument lists; prints the exit code of each below its message.
+WITHOUT_MODULES = """
+import sys
+sys.modules |= dict.fromkeys(sys.argv[1].split(","))
+from bleurt_repro.cli import main
+for command in sys.argv[2:]:
+    try:
+        main(command.split())
+    except SystemExit as stop:
+        print(stop.code, file=sys.stderr)
+"""
 
 
-@pytest.mark.parametrize("command", NEED_EXTRAS)
-def test_a_missing_extra_is_named_in_one_line_before_anything_is_written(files, command):
-    extra = NEED_EXTRAS[command]
-    for missing in EXTRAS[extra][:: len(EXTRAS[extra]) - 1]:  # the first and the last
-        arguments = [missing, *command.split()]
-        result = subprocess.run([sys.executable, "-c", WITHOUT_MODULES, *arguments], capture_output=True, text=True)
-        assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1), result.stderr
-        assert f"needs {missing}" in result.stderr and install_command(extra) in result.stderr
-        assert not (files / "out").exists()
-
-
-def test_help_needs_no_extra(files):
-    arguments = [",".join({module for modules in EXTRAS.values() for module in modules}), "finetune", "--help"]
+def test_a_missing_extra_is_named_in_one_line_before_anything_is_imported_or_written(files):
+    """One process for all commands: without PyTorch and transformers either, so nothing large is imported first."""
+    modules = {"torch", "transformers", *(module for extra in EXTRAS.values() for module in extra)}
+    arguments = [",".join(modules), *NEED_EXTRAS]
     result = subprocess.run([sys.executable, "-c", WITHOUT_MODULES, *arguments], capture_output=True, text=True)
-    assert (result.returncode, result.stderr) == (0, "") and "--train-file" in result.stdout
+    messages = result.stderr.splitlines()
+    assert (result.stdout, messages[1::2]) == ("", ["2"] * len(NEED_EXTRAS)), result.stderr
+    for message, (command, extra) in zip(messages[::2], NEED_EXTRAS.items(), strict=True):
+        assert f"needs {', '.join(EXTRAS[extra])}: install" in message and install_command(extra) in message, command
+    assert not (files / "out").exists()
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_module_of_an_extra_is_looked_for(monkeypatch, extra):
+    for module in EXTRAS[extra]:
+        with monkeypatch.context() as patch, pytest.raises(ValueError, match=f"this needs {module}: install"):
+            patch.setitem(sys.modules, module, None)
+            require_extra(extra, "this")
 
 
 def test_the_modules_of_an_extra_are_its_requirements():
@@ -456,22 +462,20 @@ def test_the_modules_of_an_extra_are_its_requirements():
         ("--version >&-", 2, "standard input or output is closed"),
         ("--version <&- 2>&-", 0, ""),
         ("--version >/dev/full", 2, "No space left on device"),
-        ("score -r r.txt -c c.txt --checkpoint CHECKPOINT >&-", 2, "standard input or output is closed"),
         ("score -r - -c c.txt --checkpoint CHECKPOINT <&-", 2, "standard input or output is closed"),
         ("score -r none.txt -c c.txt --checkpoint CHECKPOINT 2>&-", 2, ""),
-        ("score -r r.txt -c c.txt --checkpoint CHECKPOINT -o scores.txt <&- >&- 2>&-", 0, ""),
+        ("data roles --pairs 10 -o pairs.jsonl <&- 2>&-", 0, ""),
     ],
 )
-def test_closed_standard_streams(files, tiny_scorer, expected, command, code, message):
+def test_closed_standard_streams(files, tiny_scorer, command, code, message):
     if "/dev/full" in command and not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     line = f"{sys.executable} -m bleurt_repro {command.replace('CHECKPOINT', str(tiny_scorer))}"
     result = subprocess.run(line, shell=True, capture_output=True, text=True)
     assert (result.returncode, len(result.stderr.splitlines())) == (code, bool(message)), result.stderr
     assert message in result.stderr
-    if "scores.txt" in command:
-        scores = [float(line) for line in (files / "scores.txt").read_text().splitlines()]
-        assert scores == pytest.approx(expected, abs=1e-6)
+    if "pairs.jsonl" in command:
+        assert all(json.loads(line)["candidate"] for line in (files / "pairs.jsonl").read_text().splitlines())
 
 
 class RustPanic(BaseException):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bleurt_repro.metric.install import install_hint
+from bleurt_repro.metric.install import require_extra
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -70,11 +70,10 @@ def run_demo(checkpoint: str, *, port: int | None = None, device: str | None = N
         share: whether to make a public link through Gradio's servers.
 
     Raises:
-        ValueError: if Gradio is not installed or the checkpoint cannot be loaded.
+        ValueError: if the extra `demo` is not installed or the checkpoint cannot be loaded.
         OSError: if the port is taken.
     """
-    try:
-        from bleurt_repro.metric.demo.page import build_page
-    except ModuleNotFoundError as error:
-        raise ValueError(f"the demo needs {error.name}: {install_hint('demo')}") from error
+    require_extra("demo", "the demo")
+    from bleurt_repro.metric.demo.page import build_page
+
     serve(build_page(checkpoint, device), server_port=port, share=share)

@@ -19,6 +19,7 @@ from bleurt_repro.cli_style import (
     examples,
     make_engine,
 )
+from bleurt_repro.metric.install import require_extra
 
 data_app = typer.Typer(cls=Group, help="Prepare human ratings and synthetic pairs.", no_args_is_help=True)
 
@@ -478,12 +479,11 @@ def data_synthetic(
     workers: Workers = None,
 ) -> None:
     """Make synthetic pre-training pairs with their signals from plain text; models are folders or Hub ids."""
+    require_extra("data", "data synthetic")
     from bleurt_repro.datasets_builders.synthetic.builder import read_info, report_text
     from bleurt_repro.datasets_builders.synthetic.config import read_config
     from bleurt_repro.datasets_builders.synthetic.make import make_synthetic_pairs
-    from bleurt_repro.metric.install import require_extra
 
-    require_extra("data", "data synthetic")
     recipe = read_config(config).with_options(
         column=column,
         max_segments=max_segments,
@@ -549,10 +549,9 @@ def data_denoise(
     overwrite: Overwrite = False,
 ) -> None:
     """Find noisy ratings, whose ranks differ most between metrics, and rescore or remove them (RoBLEURT)."""
-    from bleurt_repro.metric.install import require_extra
+    require_extra("train", "data denoise")
     from bleurt_repro.training.denoise import denoise_file
 
-    require_extra("train", "data denoise")
     denoised = denoise_file(
         ratings,
         output,

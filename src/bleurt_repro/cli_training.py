@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bleurt_repro.cli_style import Cache, Command, Device, Group, Overwrite, echo
+from bleurt_repro.metric.install import require_extra
 
 experiment_app = typer.Typer(
     cls=Group, help="Evaluate metrics against human ratings; reproduce the papers' tables.", no_args_is_help=True
@@ -31,8 +32,15 @@ EXPERIMENTS = {
 }
 
 
+def _require_train(context: typer.Context, command: str) -> None:
+    """Check that the extra for training is installed, before PyTorch and transformers are imported; help needs none."""
+    if not {"--help", "-h", "--help-all"} & set(context.args):
+        require_extra("train", command)
+
+
 def pretrain(context: typer.Context) -> None:
     """Pre-train an encoder on synthetic pairs."""
+    _require_train(context, "pretrain")
     from bleurt_repro.hub_cards.train import train_by_command
     from bleurt_repro.training.pretrain import GridArguments, PairArguments, PretrainingArguments, pretrain_or_search
 
@@ -41,6 +49,7 @@ def pretrain(context: typer.Context) -> None:
 
 def finetune(context: typer.Context) -> None:
     """Fine-tune a scorer on human ratings."""
+    _require_train(context, "finetune")
     from bleurt_repro.hub_cards.train import train_by_command
     from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
     from bleurt_repro.training.finetune import finetune as train
@@ -90,10 +99,8 @@ def ensemble(
     overwrite: Overwrite = False,
 ) -> None:
     """Combine scorers into one checkpoint that returns the weighted mean of their standardised scores."""
-    from bleurt_repro.metric.install import require_extra
-    from bleurt_repro.training.combine import make_ensemble
-
     require_extra("train", "ensemble")
+    from bleurt_repro.training.combine import make_ensemble
 
     record = make_ensemble(
         members,
@@ -134,11 +141,10 @@ def calibrate(
     cache: Cache = None,
 ) -> None:
     """Fit on human ratings what a checkpoint's scores mean, and store it in the checkpoint."""
+    require_extra("train", "calibrate")
     from bleurt_repro.metric.files.writing import validate_output
-    from bleurt_repro.metric.install import require_extra
     from bleurt_repro.training.calibrate import calibrate as fit_and_record
 
-    require_extra("train", "calibrate")
     if ratings is None and reliability is None:
         raise ValueError(
             "name ratings to fit on: --ratings FILE for percentiles, --reliability FILE for P(people prefer a system)"
@@ -169,10 +175,7 @@ def _add_experiment(name: str, description: str) -> None:
     """Add the command that runs an experiment, `main` of its module, and prints its table."""
 
     def run(context: typer.Context) -> None:
-        from bleurt_repro.metric.install import require_extra
-
-        if not {"--help", "-h", "--help-all"} & set(context.args):
-            require_extra("train", f"experiment {name}")
+        _require_train(context, f"experiment {name}")
         experiment = import_module(f"bleurt_repro.training.experiments.{name}")
         echo(experiment.draw_table(experiment.main(context.args)))
 
