@@ -34,7 +34,7 @@ $(VENV)/.installed-dev: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 
 demo: $(VENV)/.installed  ## score the example files with the embedded checkpoint
 	$(BIN)/bleurt-repro register
-	@echo '--- one score a line: reference | candidate'
+	@echo '--- one line per pair: score, reference, candidate'
 	@HF_HUB_OFFLINE=1 $(BIN)/bleurt-repro score --references $(EXAMPLES)/references.txt \
 		--candidates $(EXAMPLES)/candidates.txt --output $(VENV)/demo-scores.txt
 	@paste $(VENV)/demo-scores.txt $(EXAMPLES)/references.txt $(EXAMPLES)/candidates.txt
@@ -61,8 +61,8 @@ coverage: $(VENV)/.installed-dev  ## run the suite, and list the lines and branc
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-smoke: $(VENV)/.installed-dev  ## build wheel and sdist, try each in an environment without the repository
-	$(BIN)/python tests/smoke.py
+smoke: $(VENV)/.installed-dev  ## install wheel, clone and sdist in a fresh environment, and run README's commands
+	$(BIN)/python -m tests.smoke
 
 quality: $(VENV)/.installed-dev types  ## lint, formatting, types
 	$(BIN)/ruff check .

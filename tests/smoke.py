@@ -1,4 +1,4 @@
-"""Install the wheel, a clone without links and the sdist, and use each as a new user would: `make smoke`.
+"""Install wheel, clone and sdist, use each as a new user would, and run README's commands: `make smoke`.
 
 One environment is used for all: the dependencies are installed once, the package several times. The clone is made
 without symbolic links, as on Windows, and the commands run inside it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,26 +17,15 @@ import venv
 import zipfile
 from pathlib import Path
 
+from bleurt_repro.hub_cards.space import wheel_name
 from bleurt_repro.metric.loading.find import IN_CLONES
+from tests.pages import README, ROOT, run_page
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "metric" / "examples"
 TEXTS = ["--references", str(EXAMPLES / "references.txt"), "--candidates", str(EXAMPLES / "candidates.txt")]
 FOLDERS = ("metric", "datasets_builders", "training", "hub_cards")
 # Scores differ by less than 1e-6 between the oldest and the newest libraries; the rest allows for other processors.
 TOLERANCE = 1e-4
-READ = "texts = [open(path, encoding='utf-8').read().splitlines() for path in sys.argv[1:]]"
-EVALUATE = f"""
-import evaluate, json, sys
-{READ}
-print(json.dumps(evaluate.load("bleurt_repro").compute(references=texts[0], predictions=texts[1])["scores"]))
-"""
-SCORER = f"""
-import json, sys
-from bleurt_repro import BleurtScorer
-{READ}
-print(json.dumps(BleurtScorer().score(references=texts[0], candidates=texts[1])))
-"""
 LOCATION = "import bleurt_repro.metric as metric; print(metric.__path__[0])"
 # Modules of other extras than `train`: each module of the package either imports or needs one of these.
 OTHER_EXTRAS = ("gradio", "tensorflow", "onnx", "onnxscript", "onnxruntime")
@@ -48,7 +38,10 @@ for module in pkgutil.walk_packages(bleurt_repro.__path__, "bleurt_repro."):
         if error.name not in sys.argv[1:]:
             raise SystemExit(f"{module.name}: {error}")
 """
-PACK = "from bleurt_repro.hub_cards.space import pack_wheel; open('packed.whl', 'wb').write(pack_wheel())"
+PACK = """
+from bleurt_repro.hub_cards.space import pack_wheel, wheel_name
+open(wheel_name(), "wb").write(pack_wheel())
+"""
 # Commands that need an extra which a plain installation lacks, and the extra.
 NEED_EXTRAS = {
     "finetune --model bleurt-repro-mini --train-file none.csv --output out": "train",
@@ -88,38 +81,30 @@ class Trial:
         return result
 
     def check(self, expected: list[float], version: str) -> None:
-        """Use the package as a new user would, and compare the scores with those of the repository."""
+        """Check that the package is the installed one, and compare its scores with those of the repository."""
         location = self.run("python", "-c", LOCATION).stdout.strip()
         assert "site-packages" in location, location
-        assert self.run("bleurt-repro", "--version").stdout.strip() == f"bleurt-repro {version}"
-        assert "compare" in self.run("python", "-m", "bleurt_repro", "--help").stdout
-        scores = str(self.folder / "scores.txt")
-        self.run("bleurt-repro", "score", *TEXTS, "--output", scores)
-        check_scores(read_scores(scores), expected, "score")
-        self.run("python", "-m", "bleurt_repro", "score", *TEXTS, "--output", scores)
-        check_scores(read_scores(scores), expected, "python -m bleurt_repro score")
-        output = self.run("python", "-c", SCORER, TEXTS[1], TEXTS[3]).stdout
-        check_scores(json.loads(output), expected, "BleurtScorer")
-        self.run("bleurt-repro", "register")
-        output = self.run("python", "-c", EVALUATE, TEXTS[1], TEXTS[3]).stdout
-        check_scores(json.loads(output), expected, "evaluate.load")
-        comparison = self.folder / "compared.json"
-        self.run("bleurt-repro", "compare", *TEXTS, "--candidates", TEXTS[1], "--output", str(comparison))
-        assert len(json.loads(comparison.read_text())["systems"]) == 2
-        message = self.run("bleurt-repro", "score", "--references", "none.txt", *TEXTS[2:], code=2).stderr
-        assert "none.txt" in message and len(message.splitlines()) == 1, message
+        assert self.run("python", "-m", "bleurt_repro", "--version").stdout.strip() == f"bleurt-repro {version}"
+        self.run("bleurt-repro", "score", *TEXTS, "--output", "scores.txt")
+        check_scores(read_scores(self.folder / "scores.txt"), expected)
 
-    def pack(self) -> dict[str, int]:
-        """Return the files of the wheel that the package packs of itself for a Space, with their checksums."""
+    def run_readme(self) -> None:
+        """Run the commands of README, and compare their output with what it shows."""
+        home = self.folder.parent / "home"
+        home.mkdir(exist_ok=True)
+        run_page(README, self.folder, self.bin / "python", home)
+
+    def pack(self) -> Path:
+        """Return the wheel that the package packs of itself for a Space."""
         self.run("python", "-c", PACK)
-        return wheel_contents(self.folder / "packed.whl")
+        return self.folder / wheel_name()
 
 
-def check_scores(scores: list[float], expected: list[float], name: str) -> None:
+def check_scores(scores: list[float], expected: list[float]) -> None:
     """Fail if two lists of scores differ."""
-    assert len(scores) == len(expected), f"{name}: {len(scores)} scores, {len(expected)} expected"
+    assert len(scores) == len(expected), f"{len(scores)} scores, {len(expected)} expected"
     difference = max(abs(a - b) for a, b in zip(scores, expected, strict=True))
-    assert difference < TOLERANCE, f"{name}: scores differ from the repository's by {difference}"
+    assert difference < TOLERANCE, f"scores differ from the repository's by {difference}"
 
 
 def read_scores(path: str | Path) -> list[float]:
@@ -159,14 +144,18 @@ def check_files(wheel: Path, sdist: Path) -> None:
     assert not doubled, f"in the sdist twice, through the links in src/bleurt_repro: {doubled}"
 
 
-def check_same_files(packed: dict[str, int], expected: dict[str, int]) -> None:
+def check_same_files(packed: Path, wheel: Path) -> None:
     """Fail if two wheels differ in their files."""
-    different = sorted({name for name, _ in set(packed.items()) ^ set(expected.items())})
-    assert packed == expected, f"in one wheel and not in the other, or different: {different}"
+    contents, expected = wheel_contents(packed), wheel_contents(wheel)
+    different = sorted({name for name, _ in set(contents.items()) ^ set(expected.items())})
+    assert contents == expected, f"in one wheel and not in the other, or different: {different}"
 
 
-def check_missing_extras(trial: Trial) -> None:
-    """Check that commands whose extra is missing name it in one line, before they write anything."""
+def check_without_extras(trial: Trial) -> None:
+    """Check that comparison and help need no extra, and that others name theirs in one line before they write."""
+    trial.run("bleurt-repro", "compare", *TEXTS, "--candidates", TEXTS[1], "--output", "compared.json")
+    assert len(json.loads((trial.folder / "compared.json").read_text())["systems"]) == 2
+    assert "--train-file" in trial.run("bleurt-repro", "finetune", "--help").stdout
     for command, extra in NEED_EXTRAS.items():
         message = trial.run("bleurt-repro", *command.split(), code=2).stderr
         assert len(message.splitlines()) == 1 and f".[{extra}]'" in message, f"{command}: {message}"
@@ -199,21 +188,31 @@ def main() -> None:
         check_files(wheel, sdist)
         expected, version = repository_scores(folder), wheel.name.split("-")[1]
         venv.create(folder / "environment", with_pip=True)
+
+        # the wheel; then the one that it packs of itself, in another folder that has only the example files
+        shutil.copytree(EXAMPLES, folder / "elsewhere" / "metric" / "examples")
         trial = Trial(folder / "environment", folder / "elsewhere")
         trial.install(str(wheel))
+        check_without_extras(trial)
+        packed = trial.pack()
+        check_same_files(packed, wheel)
+        trial.install("--force-reinstall", "--no-deps", str(packed))
         trial.check(expected, version)
-        check_same_files(trial.pack(), wheel_contents(wheel))
-        check_missing_extras(trial)
+        trial.run_readme()
         print(f"{wheel.name}: passed")
+
+        # a clone without links, installed plainly and in place
         inside = Trial(folder / "environment", clone_without_links(folder / "clone"))
         inside.install("--force-reinstall", "--no-deps", ".")
         inside.check(expected, version)
-        packed = inside.pack()
+        inside.run_readme()
+        packed = inside.pack().rename(folder / "plain.whl")
         inside.install("--force-reinstall", "--no-deps", "--editable", ".")
         check_same_files(inside.pack(), packed)
         print("clone without links: passed")
+
         trial.install("--force-reinstall", "--no-deps", str(sdist))
-        trial.install(f"{sdist}[train]")
+        trial.install("bleurt-repro[train]")
         trial.check(expected, version)
         check_training(trial)
         print(f"{sdist.name}: passed")

@@ -12,7 +12,7 @@ import pytest
 
 from bleurt_repro import BleurtScorer, register
 from tests.conftest import ROOT
-from tests.test_documents import blocks
+from tests.pages import read_blocks
 
 HOW_TO = ROOT / "docs" / "how-to"
 REFERENCES = ["It rains.", "The cat sleeps.", "Hello.", "Good night."]
@@ -23,12 +23,12 @@ EXTRA = 'pip install "bleurt-repro[tools]"'
 
 def python_blocks(page: str) -> list[str]:
     """The Python code of a page, in order, without what it shows as a file."""
-    return [block.body for block in blocks(HOW_TO / page) if block.language == "python" and not block.kind]
+    return [block.body for block in read_blocks(HOW_TO / page) if block.language == "python" and not block.kind]
 
 
 def files(page: str) -> dict[str, str]:
     """What a page shows as files, by their names."""
-    return {block.note: block.body for block in blocks(HOW_TO / page) if block.kind == "file"}
+    return {block.note: block.body for block in read_blocks(HOW_TO / page) if block.kind == "file"}
 
 
 @pytest.fixture
