@@ -86,9 +86,10 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
     from bleurt_repro.metric.loading.checksums import file_records
     from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.open import open_trainable
     from bleurt_repro.metric.loading.save import prepare_scorer
-    from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
     from bleurt_repro.training.collator import PairCollator, encode_texts
+    from bleurt_repro.training.finetune import training_layout
 
     model, tokenizer = open_trainable(find_checkpoint(options.model))
     layout = training_layout(model, tokenizer, options.max_length)

@@ -10,7 +10,8 @@ import torch
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import PairEncoder
 from bleurt_repro.metric.layout import LAYOUTS, Layout, readable_positions, separators_of
-from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
+from bleurt_repro.metric.loading.open import open_trainable
+from bleurt_repro.training.finetune import training_layout
 from tests.conftest import make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_robertas import make_tiny_encoder
 from tests.tiny_training import finetune
@@ -44,7 +45,7 @@ def test_token_ids_are_in_the_format_of_the_paper(encoders, family, name, texts)
     expected = [BOS]
     for i, text in enumerate(texts):
         expected += [*([EOS] if i else []), *tokenizer(text, add_special_tokens=False)["input_ids"], EOS]
-    assert encoder.encode([tokens[text] for text in texts]).ids == expected
+    assert list(encoder.encode([tokens[text] for text in texts]).ids) == expected
     if len(texts) == 2:  # the tokenizer's own input of two texts
         assert tokenizer(*texts)["input_ids"] == expected
     assert (layout.separators, layout.max_length) == (2, 64)

@@ -15,10 +15,11 @@ From Python (`bleurt_repro.finetune` takes the same arguments, and also draws th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS
+from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import run_as_command
 from bleurt_repro.training.run_arguments import RunArguments
 
@@ -26,9 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from transformers import EvalPrediction, TrainerCallback
+    from torch import Tensor
+    from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+    from transformers.modeling_outputs import SequenceClassifierOutput
 
+    from bleurt_repro.datasets_builders.ratings.training_ratings import RankIndices
     from bleurt_repro.training.results import Result
+
+    Loss = Callable[[Tensor, Tensor], Tensor]  # of predictions and ratings, both of shape (pairs,)
+    Measure = Callable[[EvalPrediction], dict[str, float]]
+
+RANKED_TOGETHER = 128  # validation ratings that are compared with each other when the ranking loss is measured
 
 
 @dataclass
@@ -105,6 +114,79 @@ class FinetuningArguments(RunArguments):
     greater_is_better: bool | None = True
 
 
+def training_layout(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_length: int | None = None, name: str | None = None
+) -> Layout:
+    """Return the layout to train with: the one that the checkpoint records, or the named one.
+
+    Args:
+        model: model to train.
+        tokenizer: tokenizer of the model; its family decides how many separators stand between two texts.
+        max_length: maximum number of tokens; by default what the model was made for, or 512.
+        name: one of `LAYOUTS`; by default the recorded layout, or BLEURT's.
+
+    Raises:
+        ValueError: if the model reads fewer tokens, or records a layout other than the named one.
+    """
+    layout, is_recorded = Layout.from_config(model.config), hasattr(model.config, CONFIG_KEY)
+    if is_recorded and name and LAYOUTS[name] != layout.inputs:
+        raise ValueError(
+            f"the model was made to read {', '.join(layout.inputs)}, but layout {name} is {', '.join(LAYOUTS[name])}: "
+            "leave layout out, or begin with a bare encoder"
+        )
+    if not is_recorded:
+        layout = replace(layout, inputs=LAYOUTS[name or "bleurt"], separators=separators_of(tokenizer))
+    longest = readable_positions(model.config) or layout.max_length  # a scorer may be trained to read more than it did
+    if max_length is not None and max_length > longest:
+        raise ValueError(f"max_length {max_length} is more than the {longest} tokens that this model reads")
+    return replace(layout, max_length=max_length or layout.max_length)
+
+
+def trainer_loss(ranking: Loss) -> Callable[..., Tensor]:
+    """Return a loss of predictions and ratings in the form in which the Trainer calls it."""
+
+    def compute(outputs: SequenceClassifierOutput, labels: Tensor, **_: Any) -> Tensor:
+        assert outputs.logits is not None
+        return ranking(outputs.logits.float().squeeze(-1), labels)
+
+    return compute
+
+
+def validation_measures(
+    ranking: Loss | None = None, ranks: RankIndices | None = None, compute_metrics: Measure | None = None
+) -> Measure:
+    """Return the function that computes loss, Kendall tau and Pearson r of a validation, for the Trainer.
+
+    Args:
+        ranking: loss that was trained; by default the squared error.
+        ranks: indices of better and of worse validation ratings; with them, daRR is computed too.
+        compute_metrics: function that computes further measures.
+    """
+    import numpy as np
+    import torch
+
+    from bleurt_repro.training.metrics.statistics import darr, kendall_tau, pearson_r
+
+    def measure(prediction: EvalPrediction) -> dict[str, float]:
+        scores, targets = np.ravel(prediction.predictions), np.ravel(prediction.label_ids)
+        if ranking is None:
+            loss = float(np.mean((scores - targets) ** 2))
+        else:
+            batches = zip(
+                *(torch.as_tensor(values).split(RANKED_TOGETHER) for values in (scores, targets)), strict=True
+            )
+            loss = float(np.mean([ranking(predicted, rated).item() for predicted, rated in batches]))
+        measures = {"loss": loss, "kendall_tau": 0.0, "pearson_r": 0.0}
+        if np.ptp(scores) > 0:  # a model may be constant at the start: no agreement, but no reason to end the run
+            measures |= {"kendall_tau": kendall_tau(scores, targets), "pearson_r": pearson_r(scores, targets)}
+        if ranks:
+            better, worse = ranks
+            measures["darr"] = darr(scores[better], scores[worse])
+        return measures | (compute_metrics(prediction) if compute_metrics else {})
+
+    return measure
+
+
 def finetune(
     ratings: RatingArguments,
     arguments: FinetuningArguments,
@@ -135,10 +217,10 @@ def finetune(
     from transformers import set_seed
 
     from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
+    from bleurt_repro.metric.loading.open import open_trainable
     from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
-    from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
     from bleurt_repro.training.collator import PairCollator, encode_texts
-    from bleurt_repro.training.losses import loss_function, validation_measures
+    from bleurt_repro.training.losses import RANKING_RANGE, ranking_loss
     from bleurt_repro.training.run import finish, gather_state, run_folder, train
     from bleurt_repro.training.trainer import ScorerTrainer
     from bleurt_repro.training.training_references import record_references
@@ -172,7 +254,10 @@ def finetune(
         if data.standardized:
             getattr(model.config, CONFIG_KEY)["ratings"] = data.standardized
 
-        # Training.
+        # Training. The model itself computes the squared error.
+        ranking = None
+        if ratings.loss == "ranking":
+            ranking = partial(ranking_loss, clip=RANKING_RANGE if ratings.ranking_clip else None)
         trainer = ScorerTrainer(
             model=model,
             args=arguments,
@@ -182,8 +267,8 @@ def finetune(
             train_dataset=encoded["train"],
             eval_dataset=encoded["validation"],
             processing_class=tokenizer,
-            compute_loss_func=loss_function(ratings.loss, ratings.ranking_clip),
-            compute_metrics=validation_measures(ratings.loss, ratings.ranking_clip, data.ranks, compute_metrics),
+            compute_loss_func=trainer_loss(ranking) if ranking else None,
+            compute_metrics=validation_measures(ranking, data.ranks, compute_metrics),
             callbacks=list(callbacks),
         )
         seconds = train(trainer, arguments)
@@ -191,14 +276,15 @@ def finetune(
 
         # The result.
         def save(folder: Path) -> None:
-            scorer = model
+            scorer = model  # not needed any more, and so changed in place
             if trainer.is_fsdp_enabled:  # each process holds a share of `model`: fill a new one
                 scorer = type(model)(model.config)
                 scorer.load_state_dict(state)
             if layout.reads_references:
                 texts = (text for side in data.sides.values() for text in side["reference"])
                 record_references(folder, texts, start.model)
-            save_scorer(scorer, tokenizer, folder, getattr(torch, ratings.export_dtype))
+            scorer.to(getattr(torch, ratings.export_dtype))  # type: ignore[arg-type]  # its decorator hides the signature
+            save_scorer(scorer, tokenizer, folder)
 
         record = {
             "files": start.files,
@@ -206,7 +292,7 @@ def finetune(
             "truncated": sum(sum(side["truncated"]) for side in encoded.values()),
             "standardized": data.standardized,
         }
-        return finish(trainer, "finetune", ratings, record, seconds, save, card)
+        return finish(trainer, "finetune", start.settings, record, seconds, save, card)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class PairArguments:
         default=1000, metadata={"help": "Number of segments whose pairs are held out to follow the losses."}
     )
     gamma_automatic_metrics: float = field(
-        default=1.0, metadata={"help": "Weight of the losses of BLEU, ROUGE and BERTScore."}
+        default=1.0, metadata={"help": "Weight of the losses of automatic metrics, such as BLEU."}
     )
     gamma_likelihood: float = field(default=1.0, metadata={"help": "Weight of the losses of the four likelihoods."})
     gamma_classification: float = field(
@@ -231,7 +231,7 @@ def pretrain(
             export_scorer(encoder.config, state, tokenizer, layout, folder, arguments.seed)
 
         record = _data_record(data, info, train_pairs, held_out_pairs)
-        return finish(trainer, "pretrain", data, record, seconds, save, card)
+        return finish(trainer, "pretrain", start.settings, record, seconds, save, card)
 
 
 def _digest(info: dict[str, Any]) -> str:

@@ -20,8 +20,6 @@ RESULTS = "results.json"
 # (https://jfly.uni-koeln.de/color/), with grey in place of its yellow, which is faint on a white page.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 PACKAGES = ("numpy", "scipy", "torch", "transformers", "tokenizers", "sacrebleu")  # their versions may change a figure
-# Settings that follow from the machine: they are recorded, but a command that repeats the run does not give them.
-FROM_THE_MACHINE = ("world_size", "gradient_accumulation_steps")
 
 
 def versions() -> dict[str, str]:
@@ -35,29 +33,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:  # an extra that is not installed was not used
             continue
     return by_package
-
-
-def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in a form fit for JSON, paths without their folders."""
-    values = {name: getattr(value, "value", value) for name, value in settings.items()}  # value of an enumeration
-    return {name: Path(value).name if isinstance(value, str) else value for name, value in values.items()}
-
-
-def repeating_command(program: str, settings: Mapping[str, Any]) -> str:
-    """Return the command that repeats a training run, with paths without their folders.
-
-    Args:
-        program: program that was run, such as "bleurt-repro finetune".
-        settings: settings of the run by name; None and empty lists are left out.
-    """
-    arguments = [program]
-    # A step has `global_batch_size` pairs on any machine; how a process divides its share is then up to the machine.
-    skipped = (*FROM_THE_MACHINE, *(["per_device_train_batch_size"] if "global_batch_size" in settings else []))
-    for name, value in settings.items():
-        if name not in skipped and value is not None and value != []:
-            text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            arguments.append(f"--{name.replace('_', '-')} {text.lower() if isinstance(value, bool) else text}")
-    return " ".join([*arguments, "--output-dir OUT"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from transformers.trainer_callback import ExportableState, PrinterCallback, Prog
 
 from bleurt_repro.metric.files.writing import atomic_folder, error_context, validate_output_folder, write_text
 from bleurt_repro.metric.loading.checksums import CHECKSUMS_FILE, WEIGHT_FILES, content_hash, file_records
-from bleurt_repro.training.results import COLOURS, RESULTS, Result, plain, repeating_command
+from bleurt_repro.training.results import COLOURS, RESULTS, Result
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +37,8 @@ RECORDED = (
 ).split()
 # Those of them that may differ when a run is resumed: how a batch is divided among processes.
 OF_THE_MACHINE = ("per_device_train_batch_size", "gradient_accumulation_steps", "world_size")
+# Settings that follow from the machine: they are recorded, but a command that repeats the run does not give them.
+FROM_THE_MACHINE = ("world_size", "gradient_accumulation_steps")
 MANY_EPOCHS = 20  # a run of more begins with a warning
 RUN_FILE = "run.json"
 FINISHED = "finished"  # key of RUN_FILE
@@ -52,11 +54,13 @@ class Start:
     """What a run begins with.
 
     Attributes:
+        settings: settings that decide the result, by name, as results.json records them.
         model: folder of the model that training starts from.
         files: name and SHA-256 of each file of data.
         finished: result of the run, if it is one that is finished already.
     """
 
+    settings: dict[str, Any]
     model: Path
     files: list[dict[str, str]]
     finished: Result | None = None
@@ -80,15 +84,17 @@ def run_folder(
     """
     from bleurt_repro.metric.loading.find import find_checkpoint
 
-    start = _describe_settings(args, settings)
+    values = plain({**asdict(settings), **{name: getattr(args, name) for name in RECORDED}})
     model, records = find_checkpoint(settings.model), file_records(files)
     folder = Path(args.output_dir)
     check_output(args)
     if args.process_index:
-        yield Start(model, records, _finished(folder) if args.resume else None)
+        yield Start(values, model, records, _finished(folder) if args.resume else None)
         return
-    start["model"] = f"{model.resolve().name}, {content_hash(model)}"
-    start |= {f"data {record['file']}": record["sha256"] for record in records} | dict(data or {})
+    # What a resumed run must share with the one that began.
+    shared = {name: value for name, value in values.items() if name not in OF_THE_MACHINE}
+    shared["model"] = f"{model.resolve().name}, {content_hash(model)}"
+    shared |= {f"data {record['file']}": record["sha256"] for record in records} | dict(data or {})
     validate_output_folder(folder, [str(model)], (LOCK_FILE, RESULTS, CHECKSUMS_FILE, "checkpoint-*"), args.overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
@@ -99,17 +105,10 @@ def run_folder(
             f"another process trains in {folder}: wait until it is finished, or choose another --output"
         ) from None
     try:
-        _check_start(folder, start, args.resume)
-        yield Start(model, records, _finished(folder) if args.resume else None)
+        _check_start(folder, json.loads(json.dumps(shared)), args.resume)  # as they are read again
+        yield Start(values, model, records, _finished(folder) if args.resume else None)
     finally:
         lock.release()
-
-
-def _describe_settings(args: Any, settings: Any) -> dict[str, Any]:
-    """Return the settings that a resumed run must share, by name, as `RUN_FILE` holds them."""
-    names = [name for name in RECORDED if name not in OF_THE_MACHINE]
-    values = plain({**asdict(settings), **{name: getattr(args, name) for name in names}})
-    return json.loads(json.dumps(values))  # as they are read again
 
 
 def _check_start(folder: Path, start: dict[str, Any], resume: bool) -> None:
@@ -351,7 +350,7 @@ def gather_state(trainer: Trainer) -> dict[str, Tensor]:
 def finish(
     trainer: Trainer,
     kind: str,
-    settings: Any,
+    settings: Mapping[str, Any],
     data: dict[str, Any],
     seconds: float,
     save: Callable[[Path], None],
@@ -362,7 +361,7 @@ def finish(
     Args:
         trainer: the Trainer after training.
         kind: "finetune" or "pretrain".
-        settings: dataclass with the model and the data of the run.
+        settings: those of the run's `Start`.
         data: record of the data.
         seconds: seconds of training.
         save: function that writes the checkpoint to a folder; only the main process calls it.
@@ -403,20 +402,44 @@ def finish(
     return result
 
 
-def _make_result(trainer: Trainer, kind: str, settings: Any, data: dict[str, Any], seconds: float) -> Result:
+def _make_result(
+    trainer: Trainer, kind: str, settings: Mapping[str, Any], data: dict[str, Any], seconds: float
+) -> Result:
     args: Any = trainer.args
     state = trainer.state
-    values = plain({**asdict(settings), **{name: getattr(args, name) for name in RECORDED}})
     figures = {
         "best": {"measure": args.metric_for_best_model, "value": state.best_metric, "step": state.best_global_step},
         "steps": state.global_step,
         "epochs": state.epoch,
         "seconds": round(seconds, 1),
         "examples_per_second": round(state.global_step * args.global_batch_size / seconds, 1),
-        "settings": values,
+        "settings": dict(settings),
         "history": state.log_history,
     }
-    return Result(kind, repeating_command(f"bleurt-repro {kind}", values), figures, args.seed, data=data)
+    return Result(kind, repeating_command(f"bleurt-repro {kind}", settings), figures, args.seed, data=data)
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in a form fit for JSON, paths without their folders."""
+    values = {name: getattr(value, "value", value) for name, value in settings.items()}  # value of an enumeration
+    return {name: Path(value).name if isinstance(value, str) else value for name, value in values.items()}
+
+
+def repeating_command(program: str, settings: Mapping[str, Any]) -> str:
+    """Return the command that repeats a training run, with paths without their folders.
+
+    Args:
+        program: program that was run, such as "bleurt-repro finetune".
+        settings: settings of the run by name; None and empty lists are left out.
+    """
+    arguments = [program]
+    # A step has `global_batch_size` pairs on any machine; how a process divides its share is then up to the machine.
+    skipped = (*FROM_THE_MACHINE, *(["per_device_train_batch_size"] if "global_batch_size" in settings else []))
+    for name, value in settings.items():
+        if name not in skipped and value is not None and value != []:
+            text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            arguments.append(f"--{name.replace('_', '-')} {text.lower() if isinstance(value, bool) else text}")
+    return " ".join([*arguments, "--output-dir OUT"])
 
 
 def summarize(result: Mapping[str, Any], folder: str | Path) -> str:

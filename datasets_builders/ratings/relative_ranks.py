@@ -9,8 +9,6 @@ from itertools import combinations
 from pathlib import Path
 
 import datasets
-import numpy as np
-from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders import CITATION
 from bleurt_repro.datasets_builders.ratings.builder import Row
@@ -19,11 +17,9 @@ from bleurt_repro.datasets_builders.ratings.wmt import LICENSE, TARGET_YEARS, Wm
 from bleurt_repro.datasets_builders.ratings.wmt_archives import RR_SEGLEVEL
 from bleurt_repro.datasets_builders.ratings.wmt_sources import is_relative_ranks, matches
 from bleurt_repro.metric.files.records import file_form, read_lines, read_records
-from bleurt_repro.metric.layout import Layout
 
 # Points of 100 of the raw score, as in the WMT Metrics task: https://aclanthology.org/W18-6450.
 MIN_DIFFERENCE = 25.0
-RankIndices = tuple[NDArray[np.intp], NDArray[np.intp]]  # better and worse ratings
 RELATIVE_RANK_FEATURES = datasets.Features(
     {
         "year": datasets.Value("int32"),
@@ -114,37 +110,6 @@ def relative_ranks(ratings: Iterable[Rating], min_difference: float = MIN_DIFFER
             difference = first["raw_score"] - second["raw_score"]
             if difference and abs(difference) >= min_difference:
                 yield _pair(first, second) if difference > 0 else _pair(second, first)
-
-
-def rank_indices(side: datasets.Dataset, layout: Layout) -> RankIndices:
-    """Return the pairs of ratings of one segment whose raw scores differ enough (daRR).
-
-    Args:
-        side: ratings with raw_score.
-        layout: texts that the model reads; ratings with the same texts apart from the candidate are of one segment.
-
-    Returns:
-        The indices of the better and of the worse rating of each pair.
-
-    Raises:
-        ValueError: if there are none.
-    """
-    segments: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    texts = zip(*(side[name] for name in layout.inputs if name != "candidate"), strict=True)
-    for i, (segment, raw_score) in enumerate(zip(texts, side["raw_score"], strict=True)):
-        if raw_score is not None:
-            segments.setdefault(segment, []).append((i, raw_score))
-    pairs = [pair for ratings in segments.values() for pair in combinations(ratings, 2)]
-    ranked = [
-        sorted(pair, key=lambda rating: -rating[1]) for pair in pairs if abs(pair[0][1] - pair[1][1]) >= MIN_DIFFERENCE
-    ]
-    if not ranked:
-        raise ValueError(
-            "metric_for_best_model darr needs validation ratings with a raw_score, of segments with two candidates "
-            f"that differ by at least {MIN_DIFFERENCE:g} points of 100, found none: add them, or choose by kendall_tau"
-        )
-    better, worse = (np.array([pair[i][0] for pair in ranked]) for i in (0, 1))
-    return better, worse
 
 
 def read_pairs(data_dir: str | Path | None) -> list[Row]:

@@ -6,16 +6,17 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, each_rating, ratings_features
-from bleurt_repro.datasets_builders.ratings.relative_ranks import RankIndices, rank_indices
+from bleurt_repro.datasets_builders.ratings.relative_ranks import MIN_DIFFERENCE
 from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 from bleurt_repro.metric.layout import Layout
-from bleurt_repro.metric.statistics import Values, standardise
+from bleurt_repro.metric.statistics import Indices, Values
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
 # Language pairs with fewer ratings are not standardised separately.
 LEAST_OF_A_PAIR = 20
+RankIndices = tuple[Indices, Indices]  # better and worse ratings
 COLUMNS = ("lp", "source", "reference", "candidate", "score", "raw_score")  # what training takes of a rating
 
 
@@ -134,6 +136,37 @@ def _check_side(name: str, side: Dataset, file: str, layout: Layout) -> None:
         )
 
 
+def rank_indices(side: Dataset, layout: Layout) -> RankIndices:
+    """Return the pairs of ratings of one segment whose raw scores differ enough (daRR).
+
+    Args:
+        side: ratings with raw_score.
+        layout: texts that the model reads; ratings with the same texts apart from the candidate are of one segment.
+
+    Returns:
+        The indices of the better and of the worse rating of each pair.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    segments: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    texts = zip(*(side[name] for name in layout.inputs if name != "candidate"), strict=True)
+    for i, (segment, raw_score) in enumerate(zip(texts, side["raw_score"], strict=True)):
+        if raw_score is not None:
+            segments.setdefault(segment, []).append((i, raw_score))
+    pairs = [pair for ratings in segments.values() for pair in combinations(ratings, 2)]
+    ranked = [
+        sorted(pair, key=lambda rating: -rating[1]) for pair in pairs if abs(pair[0][1] - pair[1][1]) >= MIN_DIFFERENCE
+    ]
+    if not ranked:
+        raise ValueError(
+            "metric_for_best_model darr needs validation ratings with a raw_score, of segments with two candidates "
+            f"that differ by at least {MIN_DIFFERENCE:g} points of 100, found none: add them, or choose by kendall_tau"
+        )
+    better, worse = (np.array([pair[i][0] for pair in ranked]) for i in (0, 1))
+    return better, worse
+
+
 def standardize_ratings(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset], dict[str, Any] | None]:
     """Bring scores that are far from standardised to mean 0 and deviation 1, separately for each language pair.
 
@@ -155,17 +188,20 @@ def standardize_ratings(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset
     # Pairs with enough ratings that vary; all others share the mean and deviation of the whole file.
     by_pair = {name: scores[rows] for name, rows in rows_by_pair.items() if name and len(rows) >= LEAST_OF_A_PAIR}
     by_pair = {name: values for name, values in by_pair.items() if values.std() > 0}
-    standardized = {}
-    for side_name, side in sides.items():
-        values = np.empty(len(side))
-        for name, rows in _rows_by_language_pair(side).items():
-            values[rows] = standardise(_scores(side)[rows], by_pair.get(name, scores))
-        standardized[side_name] = side.remove_columns("score").add_column("score", cast("Any", values))
-    pooled = {"all others" if by_pair else "all": scores} if set(rows_by_pair) - set(by_pair) else {}
+    pooled = "all others" if by_pair else "all"
     groups = {
         name: {"mean": float(values.mean()), "deviation": float(values.std()), "ratings": len(values)}
-        for name, values in {**by_pair, **pooled}.items()
+        for name, values in {**by_pair, pooled: scores}.items()
     }
+    standardized = {}
+    for side_name, side in sides.items():
+        values = _scores(side)
+        for name, rows in _rows_by_language_pair(side).items():
+            group = groups.get(name, groups[pooled])
+            values[rows] = (values[rows] - group["mean"]) / group["deviation"]
+        standardized[side_name] = side.remove_columns("score").add_column("score", cast("Any", values))
+    if not set(rows_by_pair) - set(by_pair):
+        del groups[pooled]
     return standardized, {"by": "lp" if by_pair else "file", "groups": groups}
 
 

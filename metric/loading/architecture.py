@@ -93,15 +93,12 @@ def _size(settings: Mapping[str, Any], name: str) -> int:
     return size
 
 
-def scorer_model(
-    config: PreTrainedConfig, weights: dict[str, torch.Tensor], dtype: torch.dtype | None = None
-) -> PreTrainedModel:
-    """Build a scorer from weights, in evaluation mode.
+def scorer_model(config: PreTrainedConfig, weights: dict[str, torch.Tensor]) -> PreTrainedModel:
+    """Build a scorer from weights, in float32 and in evaluation mode.
 
     Args:
         config: as `scorer_config` returns it.
         weights: all of its weights, by their names in `transformers`.
-        dtype: arithmetic of the model; float32 by default.
 
     Raises:
         ValueError: naming the weights that are missing, unknown, of another shape, or no numbers.
@@ -115,9 +112,7 @@ def scorer_model(
         raise ValueError(f"{_first_three(damaged)} NaN or infinite in places")
     try:
         with quiet_transformers():
-            model = _model_class(config).from_pretrained(
-                None, config=config, state_dict=weights, dtype=dtype or torch.float32
-            )
+            model = _model_class(config).from_pretrained(None, config=config, state_dict=weights, dtype=torch.float32)
     except Exception as error:  # whatever the library refuses, the user needs one sentence
         raise ValueError(f"its weights make no model ({first_line(error)})") from error
     return model.eval()

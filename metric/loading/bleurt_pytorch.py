@@ -50,7 +50,6 @@ def is_bleurt_pytorch(folder: Path) -> bool:
 def load_bleurt_pytorch(
     folder: Path,
     settings: Mapping[str, Any],
-    dtype: torch.dtype | None = None,
     max_length: int | None = None,
     gelu: str = "auto",
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -59,14 +58,13 @@ def load_bleurt_pytorch(
     Args:
         folder: folder with safetensors and vocab.txt or spm.model.
         settings: content of config.json.
-        dtype: arithmetic of the model; float32 by default.
         max_length: most tokens of a pair; by default what the config or the name recorded in it says.
         gelu: "tanh", "erf", or "auto": the official tanh form for English checkpoints, which the format records
             wrongly, and what the config says for the BLEURT-20 family.
 
     Returns:
-        the model, a `BertForSequenceClassification` or `RemBertForSequenceClassification` in evaluation mode whose
-        config records the layout, and its tokenizer.
+        the model, a `BertForSequenceClassification` or `RemBertForSequenceClassification` in float32 and
+        evaluation mode whose config records the layout, and its tokenizer.
 
     Raises:
         ValueError: if a file is missing or damaged, or weights are missing, unknown or of another shape.
@@ -78,7 +76,7 @@ def load_bleurt_pytorch(
     config = scorer_config(settings, layout, activation)
     if len(tokenizer) > config.vocab_size:
         raise ValueError(f"its tokenizer has {len(tokenizer)} tokens but the model has {config.vocab_size}")
-    return scorer_model(config, weights, dtype), tokenizer
+    return scorer_model(config, weights), tokenizer
 
 
 def _max_length(settings: Mapping[str, Any]) -> int:

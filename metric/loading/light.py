@@ -17,7 +17,6 @@ from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
 from bleurt_repro.metric.loading.wordpiece import WordPieceTokenizer, open_wordpiece
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
 # Settings of config.json that the modules are built by; one that is missing has a default in `transformers`.
@@ -57,13 +56,12 @@ class LightScorer:
     tokenizer: WordPieceTokenizer
 
 
-def open_light(folder: Path, settings: Mapping[str, Any], dtype: torch.dtype) -> LightScorer | None:
-    """Open a checkpoint.
+def open_light(folder: Path, settings: Mapping[str, Any]) -> LightScorer | None:
+    """Open a checkpoint, its weights in the types that they are stored in.
 
     Args:
         folder: files of the checkpoint.
         settings: content of config.json.
-        dtype: arithmetic of the model.
 
     Returns:
         None if it is no plain BERT scorer, or its weights are not what config.json describes.
@@ -72,7 +70,7 @@ def open_light(folder: Path, settings: Mapping[str, Any], dtype: torch.dtype) ->
     if tokenizer is None:
         return None
     config = SimpleNamespace(**{"pad_token_id": 0, "bleurt": None, **settings, "num_labels": 1})
-    model = _with_weights(config, folder, dtype)
+    model = _with_weights(config, folder)
     return None if model is None else LightScorer(model, config, tokenizer)
 
 
@@ -93,11 +91,11 @@ def _is_plain(settings: Mapping[str, Any]) -> bool:
     )
 
 
-def _with_weights(config: Any, folder: Path, dtype: torch.dtype) -> nn.Module | None:
+def _with_weights(config: Any, folder: Path) -> nn.Module | None:
     """Read the weights into modules.
 
     Returns:
-        None if there are other weights than these, of other shapes, or NaN.
+        None if there are other weights than these, or of other shapes.
     """
     import torch
     from safetensors import SafetensorError
@@ -110,11 +108,8 @@ def _with_weights(config: Any, folder: Path, dtype: torch.dtype) -> nn.Module | 
         # Modules on the meta device have shapes but no memory; the weights of the file take their places.
         with torch.device("meta"):
             model = _modules(config)
-        weights = {name: weight.to(dtype) for name, weight in load_file(folder / files[0]).items()}
-        model.load_state_dict(weights, assign=True)
+        model.load_state_dict(load_file(folder / files[0]), assign=True)
     except (SafetensorError, OSError, RuntimeError, ValueError):
-        return None
-    if not all(weight.isfinite().all() for weight in weights.values()):
         return None
     return model.eval().requires_grad_(False)
 

@@ -25,6 +25,7 @@ from bleurt_repro.metric.loading.torch_defaults import torch_defaults
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 TOKENIZER_FILES = (
@@ -161,6 +162,30 @@ def load_checkpoint(name: str, dtype: torch.dtype | None = None) -> Checkpoint:
     return _open_single(location, dtype, hashes)
 
 
+def open_trainable(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Open a checkpoint in float32 as a scorer to train; it gets a new head if it has none with one label.
+
+    Args:
+        folder: folder of an encoder or a scorer.
+
+    Returns:
+        model and tokenizer.
+    """
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        folder,
+        num_labels=1,
+        problem_type="regression",
+        dtype="float32",
+        trust_remote_code=False,
+        use_safetensors=True,
+        ignore_mismatched_sizes=True,  # an entailment classifier's encoder is a good start (RoBLEURT, section 2.1)
+    )
+    return model, tokenizer
+
+
 def _member_location(folder: Path, member: Member, hashes: FileHashes) -> Location:
     """Find an ensemble's member: beside ensemble.json, embedded, or on the Hub.
 
@@ -201,14 +226,16 @@ def _open_single(location: Location, dtype: torch.dtype | None, hashes: FileHash
     with one_line_errors(fault, NEEDS):
         stored = checked_size(folder, settings)
     loaded: Any = None
+    model: Any
     tokenizer: Any
     with torch_defaults(), size_limit(stored):
-        opened = open_light(folder, settings, dtype) if light and location.official is None else None
+        opened = open_light(folder, settings) if light and location.official is None else None
         if opened is not None:
-            config, tokenizer = opened.config, opened.tokenizer
+            model, config, tokenizer = opened.model.to(dtype), opened.config, opened.tokenizer
         else:
-            loaded = _load(location, settings, dtype)
-            config, tokenizer = loaded[0].config, loaded[1]
+            model, tokenizer = loaded = _load(location, settings, dtype)
+            config = model.config
+        _check_weights(name, model)
     _try_tokenizer(name, tokenizer, config)
     try:
         content = checked_content(folder, hashes)
@@ -279,7 +306,8 @@ def _load(
         with quiet_transformers():
             return _load_model(name, folder, dtype).eval(), _load_tokenizer(name, folder)
     with one_line_errors(f"checkpoint {name} cannot be opened"):
-        return load_bleurt_pytorch(folder, settings, dtype, official.max_length if official else None)
+        model, tokenizer = load_bleurt_pytorch(folder, settings, official.max_length if official else None)
+    return model.to(dtype), tokenizer  # type: ignore[arg-type]  # its decorator hides the signature
 
 
 def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
@@ -301,10 +329,14 @@ def _load_model(name: str, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
         raise ValueError(
             f"checkpoint {name} lacks weights of a scorer ({', '.join(lacking[:3])}): fine-tune it first, or check the file"
         )
+    return model
+
+
+def _check_weights(name: str, model: nn.Module) -> None:
+    """Check that all weights are finite numbers, in the arithmetic of the model."""
     for weight_name, weight in model.state_dict().items():
         if not weight.isfinite().all():
             raise ValueError(f"checkpoint {name} has NaN or infinite weights in {weight_name}: it cannot score")
-    return model
 
 
 def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:

@@ -9,7 +9,7 @@ import pytest
 from bleurt_repro import __version__
 from bleurt_repro.training.experiments import sanity, webnlg
 from bleurt_repro.training.experiments.report import draw_table
-from bleurt_repro.training.results import HEAD, RESULTS, Result, repeating_command, versions
+from bleurt_repro.training.results import HEAD, RESULTS, Result, versions
 from tests.conftest import ROOT
 
 DRAWERS = {"agreement": draw_table, "wmt": draw_table, "sanity": sanity.draw_table, "webnlg": webnlg.draw_table}
@@ -79,16 +79,3 @@ def test_tables_of_the_documentation_are_drawn_from_their_results():
         if result.kind in DRAWERS and path.with_suffix(".md").is_file():
             drawn = DRAWERS[result.kind](result)
             assert path.with_suffix(".md").read_text() == drawn, f"redraw {path.with_suffix('.md')}"
-
-
-def test_the_command_of_a_run_repeats_its_options_with_dashes_and_without_what_the_machine_decided():
-    settings = {
-        "max_steps": 4,
-        "bf16": True,
-        "pairs": ["a", "b"],
-        "leave_out": [],
-        "train_file": None,
-        "world_size": 2,
-    }
-    command = repeating_command("bleurt-repro pretrain", settings)
-    assert command == "bleurt-repro pretrain --max-steps 4 --bf16 true --pairs a b --output-dir OUT"

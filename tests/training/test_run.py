@@ -25,7 +25,7 @@ from bleurt_repro.training.arguments import parse_config
 from bleurt_repro.training.finetune import FinetuningArguments, RatingArguments
 from bleurt_repro.training.finetune import finetune as run_finetuning
 from bleurt_repro.training.pretrain import PretrainingArguments
-from bleurt_repro.training.run import check_output, last_checkpoint, summarize
+from bleurt_repro.training.run import check_output, last_checkpoint, repeating_command, summarize
 from bleurt_repro.training.run_arguments import RunArguments
 from bleurt_repro.training.training_references import TrainingReferences
 from tests.conftest import make_tiny_scorer
@@ -459,3 +459,16 @@ def test_accumulated_batches_learn_as_one(ratings, tmp_path):
     finetune([*words, "--output_dir", str(tmp_path / "one")])
     finetune([*words, "--output_dir", str(tmp_path / "four"), "--per_device_train_batch_size", "4"])
     assert losses(tmp_path / "four") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
+
+
+def test_the_command_of_a_run_repeats_its_options_with_dashes_and_without_what_the_machine_decided():
+    settings = {
+        "max_steps": 4,
+        "bf16": True,
+        "pairs": ["a", "b"],
+        "leave_out": [],
+        "train_file": None,
+        "world_size": 2,
+    }
+    command = repeating_command("bleurt-repro pretrain", settings)
+    assert command == "bleurt-repro pretrain --max-steps 4 --bf16 true --pairs a b --output-dir OUT"

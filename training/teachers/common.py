@@ -14,7 +14,8 @@ from transformers import Trainer, TrainingArguments
 
 from bleurt_repro.datasets_builders.open_models import load_tokenizer
 from bleurt_repro.metric.files.writing import atomic_folder
-from bleurt_repro.training.results import Result, plain, repeating_command
+from bleurt_repro.training.results import Result
+from bleurt_repro.training.run import plain, repeating_command
 
 # Settings of the Trainer that decide the result of a run.
 RECORDED = (

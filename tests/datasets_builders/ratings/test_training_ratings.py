@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bleurt_repro.datasets_builders.ratings.relative_ranks import rank_indices
-from bleurt_repro.datasets_builders.ratings.training_ratings import read_training_ratings
+from bleurt_repro.datasets_builders.ratings.training_ratings import rank_indices, read_training_ratings
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.checksums import file_records
 

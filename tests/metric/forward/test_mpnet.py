@@ -10,8 +10,9 @@ import torch
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward import onnx as onnx_export
 from bleurt_repro.metric.forward.packed import PackedForward
+from bleurt_repro.metric.loading.open import open_trainable
 from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
-from bleurt_repro.metric.loading.trainable import open_trainable, training_layout
+from bleurt_repro.training.finetune import training_layout
 from tests.tiny_robertas import make_tiny_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*pairs were longer than")  # one is, on purpose

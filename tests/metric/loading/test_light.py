@@ -20,7 +20,7 @@ from bleurt_repro.metric.forward.packed import PackedForward
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.metric.loading.light import open_light
-from bleurt_repro.metric.loading.open import load_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint, open_checkpoint
 from tests.conftest import make_tiny_scorer
 
 MINI = EMBEDDED_FOLDER / "bleurt-repro-mini"
@@ -30,14 +30,14 @@ TEXTS = {
 }
 
 
-def opened(folder, dtype=torch.float32):
+def opened(folder):
     settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    return open_light(folder, settings, dtype)
+    return open_light(folder, settings)
 
 
 @pytest.fixture(scope="module")
 def mini():
-    return opened(MINI), load_checkpoint("bleurt-repro-mini")
+    return open_checkpoint("bleurt-repro-mini", light=True).models[0].light, load_checkpoint("bleurt-repro-mini")
 
 
 def test_a_first_score_does_not_import_transformers():
@@ -130,7 +130,6 @@ OTHERS = {
     "a weight missing": changed_weights(lambda weights: weights.pop("classifier.bias")),
     "a weight too many": changed_weights(lambda weights: weights.update(more=torch.zeros(1))),
     "a weight of another shape": changed_weights(cut),
-    "a weight that is no number": changed_weights(put_nan),
     "a damaged file": lambda folder: (folder / "model.safetensors").write_bytes(b"no"),
     "shards": lambda folder: (folder / "model.safetensors.index.json").write_text("{}"),
 }
@@ -142,6 +141,18 @@ def test_what_is_no_plain_scorer_is_left_to_transformers(change, tiny_scorer, tm
     assert opened(folder) is not None
     change(folder)
     assert opened(folder) is None
+
+
+def test_weights_are_checked_in_the_arithmetic_that_they_are_scored_in(tmp_path):
+    folder = make_tiny_scorer(tmp_path / "scorer")
+    changed_weights(lambda weights: weights["classifier.bias"].fill_(1e6))(folder)
+    assert open_checkpoint(str(folder), light=True).models[0].is_light
+    for light in (True, False):
+        with pytest.raises(ValueError, match="NaN or infinite weights in classifier.bias: it cannot score"):
+            open_checkpoint(str(folder), torch.float16, light)
+    changed_weights(put_nan)(folder)
+    with pytest.raises(ValueError, match="NaN or infinite weights in classifier.bias: it cannot score"):
+        open_checkpoint(str(folder), light=True)
 
 
 def test_a_folder_that_was_written_over_is_not_mixed_with_what_was_opened(tmp_path):
