@@ -10,12 +10,8 @@ from bleurt_repro.datasets_builders.signals.entailment import Entailment
 from bleurt_repro.datasets_builders.signals.rouge import Rouge
 
 SIGNALS: dict[str, type[Signal]] = {
-    "bleu": Bleu,
-    "rouge": Rouge,
-    "bertscore": BertScore,
-    "back_translation_likelihood": BackTranslationLikelihood,
-    "entailment": Entailment,
-    "back_translation_flag": BackTranslationFlag,
+    signal.name: signal
+    for signal in (Bleu, Rouge, BertScore, BackTranslationLikelihood, Entailment, BackTranslationFlag)
 }
 
 __all__ = ["GROUPS", "SIGNALS", "Signal", *sorted(cls.__name__ for cls in SIGNALS.values())]

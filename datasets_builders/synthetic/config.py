@@ -75,7 +75,7 @@ class SyntheticConfig:
         translators: translation models, a pair for each language that the next two options name.
         pivots: languages that candidates are back-translated through; none switches back-translation off.
         likelihood_pivots: languages of the back-translation likelihood.
-        signals: names of the signals, see `signals.SIGNALS`.
+        signals: names of the signals, of those in `signals.SIGNALS`; by default those of the paper.
         rouge_order: N of ROUGE-N.
         rouge_implementation: "seq2seq" as in the paper, or "rouge-score"; see `signals.Rouge`.
         bertscore_model: encoder of BERTScore (BLEURT, A.3).
@@ -113,7 +113,8 @@ class SyntheticConfig:
     pivots: tuple[str, ...] = PIVOTS
     # Signals
     likelihood_pivots: tuple[str, ...] = LIKELIHOOD_PIVOTS
-    signals: tuple[str, ...] = tuple(SIGNALS)
+    # BLEURT, table 1
+    signals: tuple[str, ...] = ("bleu", "rouge", "bertscore", LIKELIHOOD, "entailment", "back_translation_flag")
     rouge_order: int = ROUGE_ORDER
     rouge_implementation: str = SEQ2SEQ
     bertscore_model: str = BERTSCORE_MODEL

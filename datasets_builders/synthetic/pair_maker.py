@@ -18,7 +18,7 @@ from bleurt_repro.datasets_builders.perturbations.back_translation import BackTr
 from bleurt_repro.datasets_builders.perturbations.mask_filling import MaskFiller
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.datasets_builders.signals import (
-    BackTranslationFlag,
+    SIGNALS,
     BackTranslationLikelihood,
     BertScore,
     Bleu,
@@ -168,7 +168,7 @@ class PairMaker:
             return BackTranslationLikelihood([self.round_trips[language] for language in config.likelihood_pivots])
         if name == Entailment.name:
             return Entailment(config.entailment_model, config.entailment_labels, **work)
-        return BackTranslationFlag()
+        return SIGNALS[name]()  # all others have no settings in the recipe
 
     def restart(self) -> None:
         """Set the clock and the counts of truncated texts back to 0."""

@@ -323,6 +323,7 @@ ENCODER_BASELINES: dict[str, Callable[..., Scored]] = {
     "moverscore_v2": partial(mover_score, words_only=True),
     "cosine": cosine,
 }
+BASELINE_NAMES = (*BASELINES, *(f"{key}:ENCODER" for key in ENCODER_BASELINES))  # as a user writes them
 
 
 def find_baseline(name: str) -> Score:
@@ -341,8 +342,7 @@ def find_baseline(name: str) -> Score:
         if layer is not None and not layer.isdecimal():
             raise ValueError(f"the layer of {name} must be a number, such as {key}@5:{encoder}, found {layer!r}")
         return partial(ENCODER_BASELINES[key], encoder, **({} if layer is None else {"layer": int(layer)}))
-    available = ", ".join([*BASELINES, *(f"{key}:ENCODER" for key in ENCODER_BASELINES)])
-    raise ValueError(f"unknown baseline {name}: available are {available}")
+    raise ValueError(f"unknown baseline {name}: available are {', '.join(BASELINE_NAMES)}")
 
 
 def table_name(name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bleurt_repro.metric.statistics import RESAMPLES
+from bleurt_repro.training.metrics.baselines import BASELINE_NAMES
 
 SEGMENTS, ROWS = "segments", "rows"  # what a bootstrap sample draws
 CACHE_HELP = "Folder in which scores of checkpoints are kept and looked up, as of `bleurt-repro score --cache`."
@@ -25,9 +26,7 @@ class MetricOptions:
     baselines: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "Baselines: sentbleu, bleu, chrf++, ter, rouge, meteor, length_ratio, bertscore:ENCODER, "
-            "moverscore:ENCODER, moverscore_v2:ENCODER, cosine:ENCODER; bertscore@LAYER:ENCODER uses the vectors of "
-            "that layer."
+            "help": f"Baselines: {', '.join(BASELINE_NAMES)}; bertscore@LAYER:ENCODER uses the vectors of that layer."
         },
     )
     score_files: list[str] = field(

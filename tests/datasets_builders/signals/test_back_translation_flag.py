@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bleurt_repro.datasets_builders.signals import SIGNALS, BackTranslationFlag
+from bleurt_repro.datasets_builders.synthetic.config import SyntheticConfig
 
 
 def test_flags():
@@ -19,9 +20,8 @@ def test_it_needs_to_know_the_perturbations():
         BackTranslationFlag()(["a"], ["b"], ["typos"])
 
 
-def test_the_signals_are_those_of_table_1_under_their_own_names():
-    assert list(SIGNALS) == [signal.name for signal in SIGNALS.values()]
-    groups = {signal.name: (signal.loss, signal.group) for signal in SIGNALS.values()}
+def test_the_signals_of_a_recipe_are_by_default_those_of_table_1():
+    groups = {name: (SIGNALS[name].loss, SIGNALS[name].group) for name in SyntheticConfig().signals}
     assert groups == {
         "bleu": ("regression", "automatic_metrics"),
         "rouge": ("regression", "automatic_metrics"),
