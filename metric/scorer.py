@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bleurt_repro.metric.calibration import Calibration, Reliability
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
-from bleurt_repro.metric.inputs import Item, Pairs, check_pairs, columns_of
+from bleurt_repro.metric.inputs import Item, Pairs, check_pairs, check_texts, columns_of
 from bleurt_repro.metric.loading.open import Checkpoint, open_checkpoint
 from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, Computing, ScoreOptions, check_arithmetic, positive
 from bleurt_repro.metric.signature import signature
@@ -306,6 +306,30 @@ class BleurtScorer:
         for message in result.warnings:
             _warn_caller(message)
         return result
+
+    def matrix(
+        self, candidates: Sequence[str], references: Sequence[str], source: str | None = None
+    ) -> NDArray[np.float64]:
+        """Score each candidate of one segment against each reference; equal pairs are scored once.
+
+        Args:
+            candidates, references: texts.
+            source: text that the candidates were made from, for a checkpoint that reads sources.
+
+        Returns:
+            (candidates, references) scores.
+
+        Raises:
+            TypeError, ValueError: as `score()` does.
+        """
+        candidates, references = check_texts("candidates", candidates), check_texts("references", references)
+        texts: dict[str, list[str]] = {
+            "candidates": [candidate for candidate in candidates for _ in references],
+            "references": [reference for _ in candidates for reference in references],
+        }
+        if source is not None:
+            texts["sources"] = [source] * len(texts["candidates"])
+        return np.array(self.compute(**texts).scores).reshape(len(candidates), len(references))
 
     def compute_systems(
         self,

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 DECIMALS = 7
 # Records scored between two writes: many, so that pairs of the same length share batches, but only seconds to minutes of work.
 WINDOWS = {"cpu": 2048, "cuda": 32768}
-# How an output of `score` begins: lines of scores, lines of a system's name and score, or one object.
+# How an output of `score` begins: lines of scores, lines of a system's name and score, or one object. Rows of the input
+# have no mark of ours.
+NO_MARK = re.compile(rb"(?!)")
 OUR_SCORES = re.compile(rb"([^\t\n]*\t)?(-?\d+\.\d{7}|nan)\r?(\n|$)|\{\"scores\": \[")
 
 

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bleurt_repro.hub_cards.train import finetune, pretrain
+    from bleurt_repro.metric.choose import choose
     from bleurt_repro.metric.register import register
     from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 
     LengthBatchingBleurtScorer = BleurtScorer
 
 __version__ = "0.1.0"
-__all__ = ["BleurtScorer", "LengthBatchingBleurtScorer", "ScoringResult", "finetune", "pretrain", "register"]
+__all__ = ["BleurtScorer", "LengthBatchingBleurtScorer", "ScoringResult", "choose", "finetune", "pretrain", "register"]
 
 _LOCATIONS = {
     "BleurtScorer": "bleurt_repro.metric.scorer:BleurtScorer",
     # The official library's scorer that sorts pairs by length, which BleurtScorer always does.
     "LengthBatchingBleurtScorer": "bleurt_repro.metric.scorer:BleurtScorer",
     "ScoringResult": "bleurt_repro.metric.scorer:ScoringResult",
+    "choose": "bleurt_repro.metric.choose:choose",
     "finetune": "bleurt_repro.hub_cards.train:finetune",
     "pretrain": "bleurt_repro.hub_cards.train:pretrain",
     "register": "bleurt_repro.metric.register:register",

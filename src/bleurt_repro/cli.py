@@ -244,6 +244,66 @@ def compare(
     echo(comparison_text(comparison, show))
 
 
+@command(
+    epilog=examples(
+        "bleurt-repro choose -c samples.jsonl -o chosen.txt",
+        "bleurt-repro choose -c samples.jsonl -r references.txt -o chosen.jsonl --json",
+    )
+)
+def choose(
+    candidates: Annotated[
+        str,
+        typer.Option("--candidates", "-c", help="File with a list of candidates per segment: JSONL or Parquet."),
+    ],
+    references: Annotated[
+        str | None,
+        typer.Option(
+            "--references",
+            "-r",
+            help="File of references: text with one segment per line, CSV, TSV, JSONL or Parquet.",
+            show_default="the other candidates of the segment (MBR)",
+        ),
+    ] = None,
+    sources: Annotated[
+        str | None,
+        typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
+    ] = None,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Leave out early what is unlikely to win: fewer pairs, close choices may differ."
+        ),
+    ] = False,
+    output: Annotated[str, typer.Option("--output", "-o", help="File to write, '-' for stdout.")] = "-",
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Write one JSON object per segment with index, candidate, scores and pairs."),
+    ] = False,
+    overwrite: Overwrite = False,
+    checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
+    aggregate: Aggregate = "max",
+    device: Device = None,
+    dtype: Dtype = None,
+    backend: Backend = "torch",
+    cache: Cache = None,
+    progress: Progress = None,
+) -> None:
+    """Choose the best of several candidates per segment: against references, or by minimum Bayes risk (MBR)."""
+    from bleurt_repro.metric.choose import choose_files
+
+    summary = choose_files(
+        ScoreOptions(checkpoint, device, dtype, None, progress, backend, cache, aggregate),
+        candidates=candidates,
+        references=references,
+        sources=sources,
+        output=output,
+        as_json=json,
+        prune=prune,
+        overwrite=overwrite,
+    )
+    echo(summary, err=True)
+
+
 @command(epilog=examples("bleurt-repro demo", "bleurt-repro demo --port 8080 --device cpu"))
 def demo(
     checkpoint: CheckpointName = DEFAULT_CHECKPOINT,

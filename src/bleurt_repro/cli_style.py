@@ -23,7 +23,7 @@ PANELS = {
     "parallel ratings reliability test validation training results leave_out config_name given",
     "Output": "output json report system overwrite show format repo_id private revision create_pr dry_run "
     "requirement name max_shard_size",
-    "Model and hardware": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache masked_lm "
+    "Model and hardware": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache prune masked_lm "
     "translator pivots likelihood_pivots prefix bertscore_model entailment_model teacher",
     "Distributed work": "num_shards shard_index engine address workers",
     "Settings": "config pairs seed share method within year validation_ratio one_record_per_system average_duplicates "
