@@ -283,7 +283,7 @@ def finetune(
             if layout.reads_references:
                 texts = (text for side in data.sides.values() for text in side["reference"])
                 record_references(folder, texts, start.model)
-            scorer.to(getattr(torch, ratings.export_dtype))  # type: ignore[arg-type]  # its decorator hides the signature
+            scorer.to(getattr(torch, ratings.export_dtype))
             save_scorer(scorer, tokenizer, folder)
 
         record = {
