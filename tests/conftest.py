@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import json
 import os
 import random
@@ -45,6 +46,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SPACE = ROOT / "metric" / "bleurt_repro"
 SHARED_DATA = ROOT.parent / "shared" / "data"
 SHARED_FIXTURES = ROOT.parent / "shared" / "fixtures"
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what was imported from garbage collections, which the Trainer runs in full after each training."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,11 @@ import warnings
 import pytest
 
 from bleurt_repro import BleurtScorer
+from bleurt_repro.datasets_builders.ratings.wmt_sources import read_wmt
 from bleurt_repro.metric.bulk.scoring import score_files
 from bleurt_repro.metric.forward.onnx import LIBRARIES
 from bleurt_repro.metric.forward.plain import PlainForward
 from bleurt_repro.metric.options import ScoreOptions
-from tests.real_data import wmt_ratings
 
 # float32, as the documents promise: neighbours, batches, padding and the exact ONNX graph change no more than this.
 EXACT = 1e-5
@@ -28,10 +28,10 @@ needs_onnx = pytest.mark.skipif(
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the 128 tokens")
 
 
-@pytest.fixture(scope="module", params=[40, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[24, pytest.param(1000, marks=pytest.mark.long)])
 def pairs(request, shared_data):
-    """Pairs of 2015 to 2017, drawn with a fixed seed."""
-    rows = [row for row in wmt_ratings(shared_data / "wmt") if row["year"] <= 2017]
+    """Return pairs of 2017, drawn with a fixed seed."""
+    rows = read_wmt(shared_data / "wmt" / "wmt17_daseg_to_en.jsonl.gz")
     sample = random.Random(11).sample(rows, request.param)
     return {"references": [row["reference"] for row in sample], "candidates": [row["candidate"] for row in sample]}
 
@@ -62,7 +62,7 @@ def test_permuted_pairs_have_permuted_scores(scorer, pairs, expected):
     assert gap(scorer.score(**permuted), [expected[i] for i in order]) < EXACT
 
 
-@pytest.mark.parametrize("tokens", [1, 300, 20_000])
+@pytest.mark.parametrize("tokens", [1, 300])
 def test_the_batch_changes_nothing(tokens, pairs, expected):
     assert gap(BleurtScorer(device="cpu", batch_tokens=tokens).score(**pairs), expected) < EXACT
 

@@ -23,7 +23,7 @@ from tests.conftest import ROOT, make_tiny_tokenizer
 from tests.forked_commands import commands_in
 from tests.tiny_teachers import SENTENCES
 
-pytestmark = pytest.mark.skipif(shutil.which("sh") is None, reason="the recipe is a shell script")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("sh") is None, reason="the recipe is a shell script")]
 
 # Each word with two translations of it; "big" and "large" have one in common, and so sentences with one meaning.
 WORDS = {

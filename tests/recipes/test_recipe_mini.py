@@ -21,7 +21,7 @@ import typer
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 PROGRAMS = ("bleurt-repro", "python", "torchrun")
-STAND_IN = """#!{python}
+STAND_IN = """#!{python} -SE
 import json, os, pathlib, sys
 words = [pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]
 with open(os.environ["COMMANDS"], "a") as file:

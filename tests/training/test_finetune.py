@@ -16,7 +16,7 @@ from tests.tiny_experiments import make_ratings
 from tests.tiny_training import QUICK, finetune, options
 
 
-def test_it_learns_and_the_result_scores(ratings, tmp_path):
+def test_it_learns_and_the_result_scores(ratings, tmp_path, curves):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
     finetune(options({"--model": str(start)}, ratings, QUICK, {"--export_dtype": "float16", "--max_length": "48"}))
     out = tmp_path / "out"

@@ -129,7 +129,9 @@ def test_64_pairs_can_be_learnt_by_heart(task):
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())
-    assert min(losses) < 0.01 * losses[0]
+        if losses[-1] < 0.01 * losses[0]:
+            return
+    pytest.fail(f"the loss went from {losses[0]:.3g} to {min(losses):.3g} only")
 
 
 def test_tasks_are_read_from_the_record_of_the_data():

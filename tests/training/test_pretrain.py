@@ -21,7 +21,7 @@ from tests.tiny_training import QUICK, STEPS, finetune, options, pretrain
 SIGNALS = {"bleu", "rouge", "bertscore", "back_translation_likelihood", "entailment", "back_translation_flag"}
 
 
-def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, tiny_scorer, ratings, tmp_path):
+def test_pretraining_learns_every_signal_and_fine_tuning_starts_from_it(pairs, tiny_scorer, ratings, tmp_path, curves):
     out = tmp_path / "pretrained"
     pretrain(options({"--model": str(tiny_scorer), "--pairs": str(pairs), "--output_dir": str(out)}, STEPS))
     results = json.loads((out / "results.json").read_text())

@@ -99,8 +99,8 @@ def test_each_text_is_translated_once_in_each_direction(maker, monkeypatch):
 
 
 def test_another_seed_gives_other_pairs(config, unit):
-    pairs = PairMaker(config.with_options(seed=1)).make(SEGMENTS).pairs
-    assert pairs != unit.pairs
+    pairs = PairMaker(config.with_options(seed=1)).make(SEGMENTS[:4]).pairs
+    assert pairs != unit.pairs[: len(pairs)]
 
 
 def test_random_numbers_depend_on_seed_text_and_purpose_alone():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -23,7 +24,9 @@ from tests.official_checkpoints import (
     write_variables,
 )
 
-pytest.importorskip("tensorflow", reason="reading official checkpoints takes TensorFlow")
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="reading official checkpoints takes TensorFlow"
+)
 
 
 @pytest.fixture

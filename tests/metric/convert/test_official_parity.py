@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.convert.convert import MAX_DIFFERENCE, convert
-
-pytest.importorskip("tensorflow", reason="writing an official checkpoint takes TensorFlow")
-from tests.official_checkpoints import (  # noqa: E402
+from tests.official_checkpoints import (
     PAIRS,
     SENTENCES,
     SIZES,
@@ -16,6 +16,9 @@ from tests.official_checkpoints import (  # noqa: E402
     make_official_rembert,
 )
 
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="writing an official checkpoint takes TensorFlow"
+)
 PAIRED = [*PAIRS, *zip(SENTENCES, [*SENTENCES[1:], ""], strict=True)]
 # deeper and wider than the stand-in of the other tests
 LARGER = {
