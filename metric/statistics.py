@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,37 @@ def interval(resampled: Values, confidence: float = CONFIDENCE) -> tuple[float |
         return None, None
     low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def mean_interval(
+    count: int, total: float, squares: float, confidence: float = CONFIDENCE
+) -> tuple[float | None, float | None]:
+    """Compute the interval of a mean from sums of the values, without resampling.
+
+    Over resamples, the standard error of a mean is the standard deviation of the values divided by the root of their number,
+    and the means approach a normal distribution. The interval is the bootstrap's in that limit, at the same cost for any
+    number of values.
+
+    Args:
+        count: number of values.
+        total: sum of the values.
+        squares: sum of their squares.
+        confidence: level of the interval.
+
+    Returns:
+        lower and upper end; (None, None) for fewer than two values, as in `compare`.
+    """
+    if count < 2:
+        return None, None
+    mean = total / count
+    error = math.sqrt(max(0.0, squares / count - mean**2) / count)
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    return mean - half, mean + half
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """Return an interval as text."""
+    return "no interval" if low is None or high is None else f"{low:.4f} to {high:.4f}"
 
 
 @dataclass(frozen=True)

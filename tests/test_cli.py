@@ -26,6 +26,8 @@ from bleurt_repro.score_files import main as official_main
 
 REFERENCES = ["the cat sat on the mat", "it rains", "good bye"]
 CANDIDATES = ["the cat sat", "the dog rains", "good bye"]
+# The line that `score` ends with, on standard error.
+SUMMARY = r"mean (-?\d\.\d{4}) \(95% interval (-?\d\.\d{4}) to (-?\d\.\d{4})\), 3 segments, checkpoint:tiny\|.*\n"
 
 
 @pytest.fixture
@@ -56,20 +58,22 @@ def test_one_score_per_line_in_order(run, files, tiny_scorer, expected):
     code, out, err = run("score", "--references", "r.txt", "--candidates", "c.txt", "--checkpoint", tiny_scorer)
     assert code == 0
     assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)
-    assert err == ""
+    assert re.fullmatch(SUMMARY, err)
 
 
 def test_json(run, files, tiny_scorer, expected):
-    code, out, _ = run(
+    code, out, err = run(
         "score", "--references", "r.txt", "--candidates", "c.txt", "--checkpoint", tiny_scorer, "--json"
     )
     result = json.loads(out)
     assert code == 0
-    assert set(result) == {"scores", "mean_score", "signature", "truncated", "unknown", "warnings"}
+    assert set(result) == {"scores", "mean_score", "low", "high", "signature", "truncated", "unknown", "warnings"}
     assert result["scores"] == pytest.approx(expected, abs=1e-6)
     assert result["mean_score"] == pytest.approx(sum(expected) / 3, abs=1e-6)
     assert result["signature"].startswith("checkpoint:tiny|")
     assert result["truncated"] == 0
+    figures = re.fullmatch(SUMMARY, err)
+    assert figures.groups() == tuple(f"{result[name]:.4f}" for name in ("mean_score", "low", "high"))
 
 
 def test_pairs_with_several_references_to_a_file(run, files, tiny_scorer, expected):
@@ -89,7 +93,7 @@ def test_standard_input(run, files, tiny_scorer, expected, monkeypatch):
     with (files / "r.txt").open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         code, out, err = run("score", "--references", "-", "--candidates", "c.txt", "--checkpoint", tiny_scorer)
-    assert (code, err) == (0, "")
+    assert code == 0 and re.fullmatch(SUMMARY, err)
     assert [float(line) for line in out.splitlines()] == pytest.approx(expected, abs=1e-6)
 
 
@@ -180,7 +184,7 @@ def test_public_names():
 
 def test_several_values_after_one_option_or_one_by_one(run, files, tiny_scorer):
     (files / "b.txt").write_text("a\nb\nc\n")
-    options = ("--checkpoint", tiny_scorer, "--resamples", "20", "--show", "0")
+    options = ("--checkpoint", tiny_scorer, "--resamples", "20", "--disagreements", "0")
     alone = run("compare", "-r", "r.txt", "--candidates", "c.txt", "--candidates", "b.txt", *options)
     together = run("compare", "-r", "r.txt", "--candidates", "c.txt", "b.txt", *options)
     assert alone == together and alone[0] == 0

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import README, ROOT, assert_printed, run_page
+from tests.pages import README, ROOT, assert_printed, read_blocks, run_page
 
 TUTORIAL = ROOT / "docs" / "tutorials" / "first-steps.md"
 SCORES = ROOT / "docs" / "explanation" / "scores.md"
+COMPARE = ROOT / "docs" / "how-to" / "compare-systems.md"
 
 
 @pytest.fixture
@@ -35,6 +36,14 @@ def test_the_tutorial_does_what_it_shows(folder, tmp_path):
     run_page(TUTORIAL, folder, Path(sys.executable), tmp_path)
     assert (folder / "my-metric" / "curves.png").is_file()
     assert "bleurt-repro-mini" in (folder / "report" / "table.md").read_text()
+
+
+@pytest.mark.long
+def test_the_page_on_comparisons_does_what_it_shows(folder, tmp_path):
+    for block in read_blocks(TUTORIAL):
+        if block.kind == "file":
+            (folder / block.note).write_text(block.body, encoding="utf-8")
+    run_page(COMPARE, folder, Path(sys.executable), tmp_path)
 
 
 def test_the_table_of_the_readme_is_drawn_from_results():

@@ -24,12 +24,14 @@ from bleurt_repro.metric.files.records import STDIN, display_name
 from bleurt_repro.metric.files.texts import PairStream, Survey, arguments_of
 from bleurt_repro.metric.files.writing import error_context, is_stream, validate_output
 from bleurt_repro.metric.options import ScoreOptions, Shard, choose_shard
+from bleurt_repro.metric.statistics import CONFIDENCE, interval_text, mean_interval
 
 if TYPE_CHECKING:
     from bleurt_repro.metric.scorer import BleurtScorer, ScoringResult
 
 # A float32 score has about seven decimals.
 DECIMALS = 7
+SCORE_UNITS = 10**DECIMALS
 # Records scored between two writes: many, so that pairs of the same length share batches, but only seconds to minutes of work.
 WINDOWS = {"cpu": 2048, "cuda": 32768}
 # How an output of `score` begins: lines of scores, lines of a system's name and score, or one object. Rows of the input
@@ -52,13 +54,14 @@ def score_files(
     system: str | None = None,
     overwrite: bool = False,
     engine: RayEngine | None = None,
-) -> None:
+) -> str:
     """Read texts, score them, and write one score per line or one JSON object.
 
     Args:
         options: how to score.
         output: file to write, or "-" for standard output; a device or a named pipe is written to as well.
-        as_json: whether to write scores, mean_score, signature, truncated, unknown and warnings as one object.
+        as_json: whether to write scores, mean_score, low and high (its interval), signature, truncated, unknown and warnings
+            as one object.
         references, candidates, sources: files of one segment per line, or of a column of CSV, TSV, JSON lines or Parquet;
             "-" for standard input.
         pairs: file of pairs instead of them: JSON lines, CSV, TSV or Parquet.
@@ -66,6 +69,10 @@ def score_files(
         system: name that is written before each score, with a tab, as mt-metrics-eval reads them.
         overwrite: whether to replace an output that bleurt-repro did not write.
         engine: where windows are scored; by default in this process. Ray's workers read the input themselves.
+
+    Returns:
+        one line with the mean score of what this process wrote, its 95 % interval over segments in closed form (see
+        `mean_interval`), the number of segments and the signature.
 
     Raises:
         ValueError: if the input is incomplete or malformed, naming file and line, if it changes while it is read, or if the
@@ -92,23 +99,25 @@ def score_files(
         run = _Run(scorer, options, stream, survey.records, shard, system, on_ray)
         run.announce()
         if path is None:
-            run.to_stream(sys.stdout, as_json)
+            counts = run.to_stream(sys.stdout, as_json)
         elif is_stream(path):
             with error_context(path), path.open("a", encoding="utf-8", newline="\n") as opened:
-                run.to_stream(opened, as_json)
+                counts = run.to_stream(opened, as_json)
         else:
             settings = {name: str(value) for name, value in options.scorer_arguments().items()}
             del settings["progress"], settings["cache"]  # scores do not depend on them
             identity = {
                 "input": survey.digest,
                 "records": list(run.records),
+                "decimals": DECIMALS,
                 **({"json": as_json} if scorer.gives_std else {}),  # then lines have another column
                 **({} if system is None else {"system": system}),
                 "signature": run.signature,
                 "settings": settings,
             }
             with contextlib.closing(PartialOutput(path, identity)) as partial:
-                run.to_file(partial, as_json)
+                counts = run.to_file(partial, as_json)
+        return run.summary(counts)
 
 
 def _check_extension(output: str, as_json: bool, system: str | None) -> None:
@@ -208,15 +217,16 @@ class _Run:
                 stacklevel=3,
             )
 
-    def to_file(self, partial: PartialOutput, as_json: bool) -> None:
-        """Write the scores, including those of a killed run."""
+    def to_file(self, partial: PartialOutput, as_json: bool) -> Mapping[str, int]:
+        """Write the scores, including those of a killed run; return the counts of all of them."""
         for result in self._results(partial.counts.get("records", 0)):
             partial.add(self._lines(result, as_json), **_counts(result))
         partial.finish(self._json(partial.lines(), partial.counts) if as_json else None)
         self._warn(partial.counts)
+        return partial.counts
 
-    def to_stream(self, stream: TextIO, as_json: bool) -> None:
-        """Write the scores to a stream, which cannot be read again."""
+    def to_stream(self, stream: TextIO, as_json: bool) -> Mapping[str, int]:
+        """Write the scores to a stream, which cannot be read again; return their counts."""
         lines: list[str] = []
         counts: Counter[str] = Counter()
         for result in self._results(0):
@@ -230,6 +240,19 @@ class _Run:
             stream.write(self._json(lines, counts))
             stream.flush()
         self._warn(counts)
+        return counts
+
+    def summary(self, counts: Mapping[str, int]) -> str:
+        """Return the mean score, its interval, the number of segments and the signature in one line."""
+        share = f"share {self.shard.index} of {self.shard.count}: " if self.shard.count > 1 else ""
+        segments = counts.get("records", 0)
+        if not segments:
+            return f"{share}no segments, {self.signature}"
+        mean = counts["sum"] / segments / SCORE_UNITS
+        low, high = _interval(counts)
+        label = "" if low is None else f"{CONFIDENCE:.0%} interval "
+        number = "1 segment" if segments == 1 else f"{segments:,} segments"
+        return f"{share}mean {mean:.4f} ({label}{interval_text(low, high)}), {number}, {self.signature}"
 
     def _results(self, finished: int) -> Iterator[ScoringResult]:
         """Score window after window under one progress bar, after the records that a killed run finished."""
@@ -261,9 +284,12 @@ class _Run:
     def _json(self, lines: Iterable[str], counts: Mapping[str, int]) -> str:
         rows = [[float(number) for number in line.split()] for line in lines]
         scores = [row[0] for row in rows]
+        low, high = _interval(counts)
         fields: dict[str, Any] = {
             "scores": scores,
             "mean_score": sum(scores) / len(scores) if scores else None,
+            "low": low,
+            "high": high,
             "signature": self.signature,
             "truncated": counts.get("truncated", 0),
             "unknown": counts.get("unknown", 0),
@@ -288,4 +314,13 @@ class _Run:
 def _counts(result: ScoringResult) -> dict[str, int]:
     """Return what a window adds to the counts of a run."""
     names = ("pairs", "truncated", "unknown", "unread", "blank")
-    return {"records": len(result.scores), **{name: getattr(result, name) for name in names}}
+    # Sums in whole units of the last decimal are exact, so a run that is resumed or divided differently has the same interval.
+    units = [round(score * SCORE_UNITS) for score in result.scores]
+    sums = {"sum": sum(units), "squares": sum(unit * unit for unit in units)}
+    return {"records": len(result.scores), **sums, **{name: getattr(result, name) for name in names}}
+
+
+def _interval(counts: Mapping[str, int]) -> tuple[float | None, float | None]:
+    """Return the interval of the mean score, from the sums in the counts."""
+    total, squares = counts.get("sum", 0) / SCORE_UNITS, counts.get("squares", 0) / SCORE_UNITS**2
+    return mean_interval(counts.get("records", 0), total, squares)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from html import escape
 from typing import Any, Protocol
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bleurt_repro.metric.calibration import FEWEST_SEGMENTS, Preference
-from bleurt_repro.metric.compare.overlap import Overlap, overlap
-from bleurt_repro.metric.files.tables import markdown_table
+from bleurt_repro.metric.compare.overlap import MetricScore, Overlap, overlap, overlap_tests
+from bleurt_repro.metric.compare.table import Column, SystemTable, one_line
 from bleurt_repro.metric.inputs import check_references, check_same_length, check_texts
 from bleurt_repro.metric.scorer import ScoringResult
 from bleurt_repro.metric.statistics import (
@@ -24,6 +24,7 @@ from bleurt_repro.metric.statistics import (
     TWO_SIDED,
     PairedTest,
     interval,
+    interval_text,
     paired_test,
     resampled_means,
     two_sided_p_values,
@@ -33,10 +34,6 @@ from bleurt_repro.metric.statistics import (
 MOST_RESAMPLES = 1_000_000
 # Number of segments, and of characters of a text, that a notebook shows.
 NOTEBOOK_SEGMENTS, NOTEBOOK_CHARACTERS = 5, 200
-# tabulate's names for the forms of a table besides Markdown.
-TABLE_FORMS = {"latex": "latex_booktabs", "html": "html"}
-# Characters that Markdown reads as formatting; `markdown_table` escapes those that end a cell.
-_MARKDOWN = re.compile(r"[\\`*_\[\]<>~#]")
 
 
 class ScorerLike(Protocol):
@@ -59,7 +56,7 @@ class System:
         name: name of the system.
         mean: mean score over the segments.
         low, high: bootstrap interval of the mean; None for a single segment.
-        sentence_bleu, bleu, chrf: mean sentence BLEU, corpus BLEU and corpus chrF, 0 to 100.
+        sentence_bleu, bleu, chrf_plus_plus: mean sentence BLEU, corpus BLEU and corpus chrF++, 0 to 100.
         truncated: number of pairs longer than the checkpoint reads.
         warnings: sentences on scores that may mislead.
         precisions: BLEU's modified n-gram precisions of the corpus, from unigrams to 4-grams, 0 to 100.
@@ -72,7 +69,7 @@ class System:
     high: float | None
     sentence_bleu: float
     bleu: float
-    chrf: float
+    chrf_plus_plus: float
     truncated: int
     warnings: tuple[str, ...] = ()
     precisions: tuple[float, ...] = ()
@@ -101,13 +98,13 @@ class Segment:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of systems on one test set.
+    """Comparison of systems on one test set, or scores of one system.
 
     Attributes:
         systems: scores of each system, in the order of the input.
-        tests: paired tests of every two systems.
+        tests: paired tests of every two systems; none of a single system.
         segments: all segments, those with the largest spread first.
-        signatures: signature of the score, and sacreBLEU's signatures of sentence BLEU, BLEU and chrF.
+        signatures: signature of the score, and sacreBLEU's signatures of sentence BLEU, BLEU and chrF++.
         convention: how p-values are computed; they are not corrected for the number of tests.
         resamples: number of bootstrap resamples, and of exchanges of the two-sided test.
         confidence: confidence level of the intervals.
@@ -131,15 +128,31 @@ class Comparison:
         """Return the comparison as values that JSON can hold."""
         return asdict(self)
 
+    @cached_property
+    def table(self) -> SystemTable:
+        """BLEURT, BLEU and chrF++ of each system, and tests against the first one, which take a few seconds per system."""
+        # The first tests are those of the first system against each other one.
+        p_values = [None, *(test.p_two_sided for test in self.tests[: len(self.systems) - 1])]
+        scores = [
+            MetricScore(system.mean, system.low, system.high, p)
+            for system, p in zip(self.systems, p_values, strict=True)
+        ]
+        resampling = f"ar:{self.resamples}|bs:{self.resamples}|seed:{self.seed}"
+        columns = [Column("BLEURT", scores, one_line(f"{self.signatures['BLEURT']}|{resampling}"), 3)]
+        segments = sorted(self.segments, key=lambda segment: segment.number)
+        texts = zip(*(segment.candidates for segment in segments), strict=True)
+        systems = {system.name: candidates for system, candidates in zip(self.systems, texts, strict=True)}
+        tests = overlap_tests([segment.references for segment in segments], systems)
+        columns += [Column(metric, tested, signature, 1) for metric, (tested, signature) in tests.items()]
+        return SystemTable([one_line(name) for name in systems], columns, len(segments), self.confidence)
+
     def to_markdown(self) -> str:
-        """Return the systems and their tests as Markdown tables, and how the numbers were computed."""
-        notes = "\n".join(f"- {name}: `{text}`" for name, text in self._notes().items())
-        return "\n\n".join([*self._tables("markdown"), notes]) + "\n"
+        """Return `table` as Markdown."""
+        return self.table.to_markdown()
 
     def to_latex(self) -> str:
-        """Return the same tables for LaTeX with the package booktabs; comments say how the numbers were computed."""
-        notes = [f"% {name}: {text}" for name, text in self._notes().items()]
-        return "\n".join(["% bleurt-repro compare", *notes, "\n\n".join(self._tables("latex"))]) + "\n"
+        """Return `table` for LaTeX with the package booktabs."""
+        return self.table.to_latex()
 
     def __repr__(self) -> str:
         means = ", ".join(f"{system.name}: {system.mean:.4f}" for system in self.systems)
@@ -156,17 +169,20 @@ class Comparison:
         ]
         notes = "<br>".join(escape(f"{name}: {text}") for name, text in self._notes().items())
         largest = f"<p>The {len(top)} of {len(self.segments)} segments that differ most:</p>"
-        return "\n".join([*self._tables("html"), largest, table_text("html", header, rows, "left"), f"<p>{notes}</p>"])
+        tables = (
+            [*self._html_tables(), largest, _html_table(header, rows, "left")] if self.tests else self._html_tables()
+        )
+        return "\n".join([*tables, f"<p>{notes}</p>"])
 
-    def _tables(self, form: str) -> list[str]:
+    def _html_tables(self) -> list[str]:
         share = f"{self.confidence:.0%} interval"
         systems = [
-            [system.name, f"{system.mean:.4f}", bounds(system.low, system.high)]
-            + [f"{overlap:.2f}" for overlap in (system.sentence_bleu, system.bleu, system.chrf)]
+            [system.name, f"{system.mean:.4f}", interval_text(system.low, system.high)]
+            + [f"{overlap:.2f}" for overlap in (system.sentence_bleu, system.bleu, system.chrf_plus_plus)]
             for system in sorted(self.systems, key=lambda system: -system.mean)
         ]
         tests = [
-            [f"{test.first} - {test.second}", f"{test.difference:+.4f}", bounds(test.low, test.high)]
+            [f"{test.first} - {test.second}", f"{test.difference:+.4f}", interval_text(test.low, test.high)]
             + ["" if p is None else p_text(p) for p in (test.p_value, test.p_two_sided)]
             + [test.wins, test.losses, test.ties]
             + ([] if self.preferred is None else ["" if test.preferred is None else f"{test.preferred:.2f}"])
@@ -174,46 +190,32 @@ class Comparison:
         ]
         header = ["systems", "difference", share, "one-sided p", "two-sided p", "higher", "lower", "same"]
         header += [] if self.preferred is None else ["P(people prefer it)"]
-        return [
-            table_text(form, ["system", "mean", share, "sentence BLEU", "BLEU", "chrF"], systems),
-            table_text(form, header, tests),
-        ]
+        of_systems = _html_table(["system", "mean", share, "sentence BLEU", "BLEU", "chrF++"], systems)
+        return [of_systems, _html_table(header, tests)] if tests else [of_systems]
 
     def _notes(self) -> dict[str, str]:
         count = f"{self.resamples} resamples, not corrected for several tests"
-        notes = {"one-sided p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}"}
-        notes |= {} if self.preferred is None else {"P(people prefer it)": self.preferred}
+        notes = {}
+        if self.tests:
+            notes = {"one-sided p": f"{self.convention}; {count}", "two-sided p": f"{self.two_sided}; {count}"}
+            notes |= {} if self.preferred is None else {"P(people prefer it)": self.preferred}
         notes |= self.signatures
         return {name: one_line(text) for name, text in notes.items()}
 
 
-def table_text(form: str, header: Sequence[str], rows: Iterable[Sequence[object]], align: str = "right") -> str:
-    """Return a table in which no cell is read as formatting.
+def _html_table(header: Sequence[str], rows: Iterable[Sequence[object]], align: str = "right") -> str:
+    """Return a table in HTML in which no cell is read as markup.
 
     Args:
-        form: "markdown", "html", or "latex" with the package booktabs.
         header: names of the columns.
         rows: cells of each row, at least one row.
         align: "left" or "right", for all columns but the first.
     """
     from tabulate import tabulate
 
-    table = [[one_line(str(cell)) for cell in row] for row in (header, *rows)]
-    if form == "markdown":
-        head, *cells = ([_MARKDOWN.sub(r"\\\g<0>", cell) for cell in row] for row in table)
-        return markdown_table(head, cells, align)
-    columns = ("left", *[align] * (len(header) - 1))  # tabulate escapes in these two forms
-    return str(tabulate(table[1:], table[0], TABLE_FORMS[form], disable_numparse=True, colalign=columns))
-
-
-def one_line(text: str) -> str:
-    """Return a text without line breaks and control characters, which a terminal would obey."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def bounds(low: float | None, high: float | None) -> str:
-    """Return an interval as text."""
-    return "no interval" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+    head, *cells = ([one_line(str(cell)) for cell in row] for row in (header, *rows))
+    columns = ("left", *[align] * (len(header) - 1))
+    return str(tabulate(cells, head, "html", disable_numparse=True, colalign=columns))  # escapes the cells
 
 
 def p_text(p: float) -> str:
@@ -236,14 +238,14 @@ def compare(
     seed: int = 0,
     aggregate: str = "max",
 ) -> Comparison:
-    """Score systems on the same segments and test their differences.
+    """Score systems on the same segments and test their differences; score a single system without tests.
 
     A candidate that is the same text in several systems has the same score in all of them.
 
     Args:
         scorer: `BleurtScorer`, or any object with its `compute_systems`.
         references: one string per segment, or one list of strings per segment.
-        systems: candidates of each system by its name, at least two systems.
+        systems: candidates of each system by its name.
         sources: one source per segment, for a checkpoint that reads sources.
         resamples: number of bootstrap resamples.
         confidence: confidence level of the intervals.
@@ -252,7 +254,7 @@ def compare(
 
     Raises:
         TypeError: if a text is not a string.
-        ValueError: if there are fewer than two systems or no segments, or if lengths differ.
+        ValueError: if there are no systems or no segments, or if lengths differ.
     """
     if not 1 <= resamples <= MOST_RESAMPLES:
         raise ValueError(f"resamples must be from 1 to {MOST_RESAMPLES:,}, found {resamples:,}")
@@ -295,8 +297,8 @@ def _describe_fit(source: Mapping[str, Any]) -> str:
 def _check_texts(
     references: Any, systems: Mapping[str, Sequence[str]], sources: Sequence[str] | None
 ) -> tuple[list[list[str]], dict[str, list[str]]]:
-    if len(systems) < 2:
-        raise ValueError(f"a comparison takes two systems or more, found {len(systems)}")
+    if not systems:
+        raise ValueError("nothing to compare: expected at least one system, found none")
     reference_lists = check_references(references)
     candidates = {name: check_texts(name, texts) for name, texts in systems.items()}
     counts = {"references": len(reference_lists)}
@@ -322,7 +324,7 @@ def _system(
         *bootstrap,
         sentence_bleu=overlaps.mean_sentence_bleu,
         bleu=overlaps.bleu,
-        chrf=overlaps.chrf,
+        chrf_plus_plus=overlaps.chrf_plus_plus,
         truncated=result.truncated,
         warnings=result.warnings,
         precisions=overlaps.precisions,
@@ -339,6 +341,8 @@ def _tests(
     preference: Preference | None,
 ) -> list[PairedTest]:
     pairs = list(itertools.combinations(range(len(names)), 2))
+    if not pairs:
+        return []
     first, second = np.array(pairs).T
     two_sided = two_sided_p_values(scores[first] - scores[second], len(means), seed)
     tests = [

@@ -1,12 +1,16 @@
-"""Metrics of word and letter overlap to compare a learned metric with: sentence BLEU, BLEU and chrF by sacreBLEU."""
+"""Metrics of word and letter overlap to compare a learned metric with: sentence BLEU, BLEU and chrF++ by sacreBLEU."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bleurt_repro.metric.inputs import without_blanks
+
+# Words per n-gram up to which chrF++ counts words beside letters.
+WORD_ORDER = 2
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Overlap:
             of Chen and Cherry, 2014, https://aclanthology.org/W14-3346).
         mean_sentence_bleu: mean of the sentence BLEU.
         bleu: corpus BLEU (https://aclanthology.org/P02-1040).
-        chrf: corpus chrF (https://aclanthology.org/W15-3049).
+        chrf_plus_plus: corpus chrF++ (https://aclanthology.org/W17-4770).
         precisions: modified n-gram precisions of corpus BLEU, from unigrams to 4-grams, without smoothing.
         brevity_penalty: factor of corpus BLEU from 0 to 1, below 1 if the candidates together have fewer tokens than the
             references of the closest length.
@@ -28,10 +32,26 @@ class Overlap:
     sentence_bleu: list[float]
     mean_sentence_bleu: float
     bleu: float
-    chrf: float
+    chrf_plus_plus: float
     precisions: tuple[float, ...]
     brevity_penalty: float
     signatures: dict[str, str]
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """Score of a system by one metric, and its test against the first system.
+
+    Attributes:
+        score: score on the test set.
+        low, high: ends of its bootstrap interval; None for a single segment.
+        p_value: two-sided p of the difference from the first system; None for that system and for a single segment.
+    """
+
+    score: float
+    low: float | None
+    high: float | None
+    p_value: float | None
 
 
 def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> Overlap:
@@ -45,17 +65,18 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
     from sacrebleu.metrics import BLEU, CHRF
 
     # force: otherwise sacreBLEU warns once per system about text that looks tokenised.
-    sentence, corpus, letters = BLEU(effective_order=True, force=True), BLEU(force=True), CHRF()
+    sentence, corpus = BLEU(effective_order=True, force=True), BLEU(force=True)
+    letters = CHRF(word_order=WORD_ORDER)
     references = [without_blanks(list(texts)) for texts in references]  # sacreBLEU leaves out empty ones alone
     pairs = zip(references, candidates, strict=True)
     sentences = [sentence.sentence_score(candidate, list(texts)).score for texts, candidate in pairs]
-    streams = [list(stream) for stream in itertools.zip_longest(*references)]  # None for a candidate with fewer
+    streams = _streams(references)
     bleu = corpus.corpus_score(candidates, streams)
     return Overlap(
         sentence_bleu=sentences,
         mean_sentence_bleu=sum(sentences) / len(sentences),
         bleu=bleu.score,
-        chrf=letters.corpus_score(candidates, streams).score,
+        chrf_plus_plus=letters.corpus_score(candidates, streams).score,
         precisions=tuple(
             100 * count / total if total else 0.0 for count, total in zip(bleu.counts, bleu.totals, strict=True)
         ),
@@ -63,6 +84,48 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
         signatures={
             "sentence BLEU": str(sentence.get_signature()),
             "BLEU": str(corpus.get_signature()),
-            "chrF": str(letters.get_signature()),
+            "chrF++": str(letters.get_signature()),
         },
     )
+
+
+def overlap_tests(
+    references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[list[MetricScore], str]]:
+    """Test BLEU and chrF++ of systems against those of the first one, by sacreBLEU's `--paired-ar`.
+
+    sacreBLEU takes its seed from the variable SACREBLEU_SEED, 12345 by default, and draws 10,000 random exchanges and 1,000
+    resamples for the intervals.
+
+    Args:
+        references: one list of references per segment, as in `overlap`.
+        systems: candidates of each system by its name.
+
+    Returns:
+        one test per system, and sacreBLEU's signature of all, by the name of the metric.
+    """
+    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.significance import PairedTest
+
+    streams = _streams([without_blanks(list(texts)) for texts in references])
+    metrics = {"BLEU": BLEU(force=True), "chrF++": CHRF(word_order=WORD_ORDER)}
+    # An `n_ar_confidence` of 0 asks for intervals with the default number of resamples.
+    signatures, results = PairedTest(list(systems.items()), metrics, streams, "ar", n_ar_confidence=0)()
+    tests = {}
+    # sacreBLEU names the results by names of its own, such as chrF2++, in the order of the metrics.
+    for name, key in zip(metrics, signatures, strict=True):
+        scores = [_test(result, len(references)) for result in results[key]]
+        tests[name] = (scores, str(signatures[key]))
+    return tests
+
+
+def _test(result: Any, segments: int) -> MetricScore:
+    """Return a result of sacreBLEU, whose interval is the mean of the resamples plus or minus half of its width."""
+    if segments < 2:
+        return MetricScore(result.score, None, None, None)
+    return MetricScore(result.score, result.mean - result.ci, result.mean + result.ci, result.p_value)
+
+
+def _streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the first references of all segments, the second ones, and so on; None for a segment with fewer."""
+    return [list(stream) for stream in itertools.zip_longest(*references)]

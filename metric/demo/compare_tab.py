@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from bleurt_repro.metric.compare.compare import Comparison, Segment, compare
 from bleurt_repro.metric.compare.report import comparison_csv, comparison_json
+from bleurt_repro.metric.compare.segments import by_group, length_groups, lowest
 from bleurt_repro.metric.demo.highlight import bleu_details, differences_html, signatures_html, signed, unsigned
 from bleurt_repro.metric.demo.live_results import connect, error_html, live_region, message_of, result_html
 from bleurt_repro.metric.demo.shared_scorer import Report, ReportingScorer, SharedScorer
@@ -160,7 +161,7 @@ def verdict_html(comparison: Comparison) -> str:
         f"{comparison.confidence:.0%} interval",
         "sentence BLEU",
         "BLEU",
-        "chrF",
+        "chrF++",
         "ahead in",
     )
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
@@ -168,7 +169,7 @@ def verdict_html(comparison: Comparison) -> str:
         f'<tr><th scope="row">{escape(system.name)}</th><td>{unsigned(system.mean)}</td>'
         f"<td>{_bounds(system.low, system.high) if tested else _NONE}</td>"
         f"<td>{system.sentence_bleu:.1f}</td><td>{system.bleu:.1f}{bleu_details(system.precisions, system.brevity_penalty)}</td>"
-        f"<td>{system.chrf:.1f}</td><td>{wins}</td></tr>"
+        f"<td>{system.chrf_plus_plus:.1f}</td><td>{wins}</td></tr>"
         for system, wins in zip(comparison.systems, (test.wins, test.losses), strict=True)
     )
     preferred = [f"What people would prefer: {escape(comparison.preferred)}."] if comparison.preferred else []
@@ -188,6 +189,24 @@ def verdict_html(comparison: Comparison) -> str:
         *(f'<p class="note">{note}</p>' for note in notes),
         signatures_html(comparison.signatures),
         "</details>",
+        _lengths_html(comparison) if tested else "",
+    )
+
+
+def _lengths_html(comparison: Comparison) -> str:
+    """Return the mean score of each system by the length of the reference, as HTML."""
+    headings = ("words", "segments", *(system.name for system in comparison.systems))
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
+    rows = "".join(
+        f'<tr><th scope="row">{group.name}</th><td>{group.segments}</td>'
+        + "".join(f"<td>{unsigned(mean)}</td>" for mean in group.means)
+        + "</tr>"
+        for group in by_group(comparison, length_groups(comparison))
+    )
+    return (
+        "<details><summary>Mean scores by length of the reference</summary>"
+        '<div class="figures" tabindex="0" role="region" aria-label="Mean scores by length of the reference">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )
 
 
@@ -335,10 +354,11 @@ def _figure_html(figure: Figure, description: str, keys: Sequence[str]) -> str:
 
 # The table of segments.
 
-ROWS = 100  # on the page; the downloads have all
+ROWS = 100  # on the page, those that differ most; the downloads have all
+LOWEST = 50  # further rows per system, those with its lowest scores
 PAGE = 20  # rows shown at a time
-# Sorts the rows by a column's numbers, largest first and then smallest first, and shows a page of them. The listener
-# stays when the table changes.
+# Sorts the rows by a column's numbers and shows a page of them: differences largest first, scores lowest first, and the
+# other way round at the next click. The listener stays when the table changes.
 SORT_AND_TURN = f"""
 const show = (page) => {{
   const rows = [...element.querySelectorAll("tbody tr")];
@@ -352,7 +372,8 @@ element.addEventListener("click", (event) => {{
   if (!button) return;
   if (button.closest("nav")) {{ show([...button.parentElement.children].indexOf(button)); return; }}
   const heading = button.closest("th");
-  const order = heading.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
+  const [first, next] = heading.cellIndex > 1 ? ["ascending", "descending"] : ["descending", "ascending"];
+  const order = heading.getAttribute("aria-sort") === first ? next : first;
   const sign = order === "descending" ? -1 : 1;
   const value = (row) => Number(row.cells[heading.cellIndex].dataset.value);
   const body = heading.closest("table").tBodies[0];
@@ -365,19 +386,21 @@ element.addEventListener("click", (event) => {{
 
 
 def segment_table(comparison: Comparison) -> str:
-    """Return a table of the segments of two systems, largest difference first, in pages."""
+    """Return a table of segments in pages: where two systems differ most, and the lowest scores of each."""
     names = [system.name for system in comparison.systems]
     headings = "".join(
         f'<th scope="col"><button type="button" title="{escape(heading)}"><span>{escape(heading)}</span></button></th>'
         for heading in ("#", "difference", *names)
     )
-    segments = comparison.segments[:ROWS]
+    rows_of_systems = [segment for name in names for segment in lowest(comparison, name, LOWEST)]
+    numbers = {segment.number for segment in (*comparison.segments[:ROWS], *rows_of_systems)}
+    segments = [segment for segment in comparison.segments if segment.number in numbers]
     rows = "".join(_row(segment, names, hidden=i >= PAGE) for i, segment in enumerate(segments))
     return result_html(
         "compare",
-        f'<table class="segments"><caption>Where they differ most: {len(segments):,} of {len(comparison.segments):,} '
-        "segments. <mark>Marked</mark> words are not in the reference at that place; <del>framed</del> words of the "
-        "reference are missing. Click a heading to sort.</caption>",
+        f'<table class="segments"><caption>Where they differ most, and the lowest scores of each: {len(segments):,} of '
+        f"{len(comparison.segments):,} segments. <mark>Marked</mark> words are not in the reference at that place; "
+        "<del>framed</del> words of the reference are missing. Click a heading to sort.</caption>",
         f'<thead><tr>{headings}<th scope="col">texts</th></tr></thead><tbody>{rows}</tbody></table>',
         _page_buttons(len(segments)),
     )

@@ -102,7 +102,7 @@ HEADING = re.compile(r"^# .*\n", re.MULTILINE)
 LINKS = """\
 [BLEURT, the paper](https://aclanthology.org/2020.acl-main.704) \N{MIDDLE DOT}
 [RoBLEURT, the paper](https://aclanthology.org/2021.wmt-1.114) \N{MIDDLE DOT}
-[sacreBLEU, for BLEU and chrF](https://github.com/mjpost/sacrebleu) \N{MIDDLE DOT}
+[sacreBLEU, for BLEU and chrF++](https://github.com/mjpost/sacrebleu) \N{MIDDLE DOT}
 [API of this page](?view=api)
 """
 CITATION = """\
@@ -216,7 +216,7 @@ def build_api(shared: SharedScorer) -> None:
         """Score a candidate against a reference, or against a list of several.
 
         Returns score, percentile (null without calibration, or for text that the checkpoint does not read), sentence
-        BLEU with its parts, chrF, signatures, warnings, and the effect of each difference from the reference.
+        BLEU with its parts, chrF++, signatures, warnings, and the effect of each difference from the reference.
         """
         with shown_to_programs():
             references = [reference] if isinstance(reference, str) else reference

@@ -1,4 +1,4 @@
-"""The tab for one pair: its score, BLEU and chrF beside it, the effect of each difference, and what a score means."""
+"""The tab for one pair: its score, BLEU and chrF++ beside it, the effect of each difference, and what a score means."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ScoredPair:
         score: score by the checkpoint.
         percentile: percentile of the score among human ratings; None without a calibration, and for text that the
             checkpoint does not read.
-        sentence_bleu, chrf: sacreBLEU's sentence BLEU and chrF, 0 to 100.
+        sentence_bleu, chrf_plus_plus: sacreBLEU's sentence BLEU and chrF++, 0 to 100.
         precisions: precisions of 1-grams to 4-grams in BLEU, without smoothing, 0 to 100.
         brevity_penalty: brevity penalty in BLEU, 0 to 1.
         truncated: whether the pair is longer than the checkpoint reads.
@@ -77,7 +77,7 @@ class ScoredPair:
     sentence_bleu: float
     precisions: tuple[float, ...]
     brevity_penalty: float
-    chrf: float
+    chrf_plus_plus: float
     truncated: bool
     effects: list[Effect]
     signature: str
@@ -115,7 +115,7 @@ def score_pair(shared: SharedScorer, references: Sequence[str], candidate: str, 
         sentence_bleu=overlaps.mean_sentence_bleu,
         precisions=overlaps.precisions,
         brevity_penalty=overlaps.brevity_penalty,
-        chrf=overlaps.chrf,
+        chrf_plus_plus=overlaps.chrf_plus_plus,
         truncated=result.truncated > 0,
         effects=attribute(shared, references, candidate, source_text),
         signature=result.signature,
@@ -137,9 +137,9 @@ def pair_html(pair: ScoredPair, shared: SharedScorer) -> str:
     details = bleu_details(pair.precisions, pair.brevity_penalty)
     tiles += [
         _tile("sentence BLEU, 0 to 100", f"{pair.sentence_bleu:.1f}", details),
-        _tile("chrF, 0 to 100", f"{pair.chrf:.1f}"),
+        _tile("chrF++, 0 to 100", f"{pair.chrf_plus_plus:.1f}"),
     ]
-    signatures = {"BLEURT": pair.signature} | {name: pair.signatures[name] for name in ("sentence BLEU", "chrF")}
+    signatures = {"BLEURT": pair.signature} | {name: pair.signatures[name] for name in ("sentence BLEU", "chrF++")}
     return result_html(
         "score",
         f'<div class="tiles">{"".join(tiles)}</div>',

@@ -67,7 +67,7 @@ class SharedScorer:
 
     def __init__(self, checkpoint: str, device: str | None = None) -> None:
         self.scorer = BleurtScorer(checkpoint, device=device, progress=False)
-        if not self.scorer.layout.reads_references:  # BLEU and chrF stand beside every score
+        if not self.scorer.layout.reads_references:  # BLEU and chrF++ stand beside every score
             raise ValueError(
                 f"checkpoint {self.scorer.checkpoint} reads no references, which the demo needs: "
                 "choose one that does, or score files with `bleurt-repro score`"

@@ -138,7 +138,9 @@ def score(
     ] = "-",
     json: Annotated[
         bool,
-        typer.Option("--json", help="Write one JSON object with scores, mean score, signature and warnings."),
+        typer.Option(
+            "--json", help="Write one JSON object with scores, mean score, its interval, signature and warnings."
+        ),
     ] = False,
     system: Annotated[
         str | None,
@@ -159,10 +161,10 @@ def score(
     address: Address = None,
     workers: Workers = None,
 ) -> None:
-    """Score candidates against references, and write one score per line in input order."""
+    """Score candidates against references; write one score per line, and their mean with its interval to stderr."""
     from bleurt_repro.metric.bulk.scoring import score_files
 
-    score_files(
+    summary = score_files(
         ScoreOptions(checkpoint, device, dtype, batch_tokens, progress, backend, cache, aggregate, calibrated),
         engine=make_engine(engine, address, workers),
         references=references,
@@ -176,12 +178,15 @@ def score(
         system=system,
         overwrite=overwrite,
     )
+    echo(summary, err=True)
 
 
 @command(
     epilog=examples(
         "bleurt-repro compare -r references.txt -c system_a.txt system_b.txt",
         "bleurt-repro compare -r references.txt -c a.txt b.txt c.txt --output comparison.json segments.csv table.tex",
+        "bleurt-repro compare -r references.csv -c a.txt b.txt --by domain",
+        "bleurt-repro compare -r references.txt -c a.txt b.txt --worst 20 --system b --format csv",
     )
 )
 def compare(
@@ -207,14 +212,35 @@ def compare(
         typer.Option(
             "--output",
             "-o",
-            help="One or more files to write: .json (all results), .csv (one row per segment), .md or .tex (tables).",
+            help="One or more files to write: .json (all results), .csv (one row per segment), .md or .tex (the table).",
         ),
     ] = None,
     overwrite: Overwrite = False,
-    show: Annotated[
-        int,
-        typer.Option(min=0, help="Number of segments to show, those where the systems differ most."),
-    ] = 5,
+    format: Annotated[
+        str,
+        typer.Option(
+            help="What to print: text; the table of the systems as markdown, latex or csv; with the options below, csv prints "
+            "their segments or groups."
+        ),
+    ] = "text",
+    disagreements: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Number of segments to print, those where the systems differ most.",
+            show_default="5 without --worst and --by",
+        ),
+    ] = None,
+    worst: Annotated[
+        int | None, typer.Option(min=1, help="Number of segments to print, those with the lowest scores of --system.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(help="Name of the system of --worst, which is that of its file.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Print mean scores per group of segments: length, or a column of the references' table."),
+    ] = None,
     resamples: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of bootstrap resamples.")] = 1000,
     confidence: Annotated[float, typer.Option(min=0.01, max=0.999, help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.", rich_help_panel="Statistics")] = 0,
@@ -226,11 +252,10 @@ def compare(
     cache: Cache = None,
     progress: Progress = None,
 ) -> None:
-    """Compare systems on one test set: mean scores with intervals, paired tests, segments that differ most."""
+    """Compare systems on one test set: mean scores with intervals, paired tests, and the segments to read."""
     from bleurt_repro.metric.compare.compare_files import compare_files
-    from bleurt_repro.metric.compare.report import comparison_text
 
-    comparison = compare_files(
+    report = compare_files(
         ScoreOptions(checkpoint, device, dtype, None, progress, backend, cache, aggregate),
         references=references,
         candidates=candidates,
@@ -240,8 +265,13 @@ def compare(
         resamples=resamples,
         confidence=confidence,
         seed=seed,
+        output_format=format,
+        disagreements=disagreements,
+        worst=worst,
+        system=system,
+        by=by,
     )
-    echo(comparison_text(comparison, show))
+    echo(report.rstrip("\n"))
 
 
 @command(

@@ -136,14 +136,14 @@ def test_a_comparison_says_whether_people_would_prefer_a_system(folder, systems)
     assert "9 human ratings" in comparison.preferred
     few = compare(scorer, references[:5], {name: own[:5] for name, own in texts.items()}, resamples=20)
     assert few.tests[0].preferred is None
-    assert "P(people prefer it)" in comparison.to_markdown() and "P(people prefer it)" in comparison.to_latex()
+    assert "P(people prefer it)" in comparison._repr_html_()
 
 
 def test_the_command_compare_shows_it_in_table_json_and_csv(run, systems, tmp_path):
     references, texts = systems
     for name, lines in (("refs.txt", references), *((f"{name}.txt", own) for name, own in texts.items())):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    words = ("compare", "-r", "refs.txt", "-c", "one.txt", "two.txt", "--resamples", "20", "--show", "0")
+    words = ("compare", "-r", "refs.txt", "-c", "one.txt", "two.txt", "--resamples", "20", "--disagreements", "0")
     code, out, err = run(*words, "--output", "out.json", "out.csv")
     assert (code, err) == (0, "")
     p = json.loads((tmp_path / "out.json").read_text())["tests"][0]["preferred"]

@@ -11,6 +11,7 @@ from bleurt_repro.metric.statistics import (
     Difference,
     _sampled_p_values,
     interval,
+    mean_interval,
     paired_difference,
     paired_test,
     resampled_indices,
@@ -234,6 +235,16 @@ def test_the_interval_is_a_95_percent_one():
         low, high = interval(np.array(resampled))
         held += low < 0.6 < high
     assert 51 <= held <= 60
+
+
+def test_the_interval_from_sums_is_that_of_many_resamples():
+    scores = np.random.default_rng(2).gamma(2, size=400)
+    sums = len(scores), scores.sum(), (scores**2).sum()
+    for confidence in (0.95, 0.8):
+        low, high = interval(resampled_means(scores[None], 20_000)[:, 0], confidence)
+        assert mean_interval(*sums, confidence) == pytest.approx((low, high), abs=0.05 * (high - low))
+    assert mean_interval(2, 2.0, 2.0) == (1.0, 1.0)  # two equal scores
+    assert mean_interval(1, 0.5, 0.25) == mean_interval(0, 0, 0) == (None, None)
 
 
 def test_two_segments_are_enough_for_an_interval_and_one_is_not():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 from bleurt_repro import BleurtScorer
@@ -43,7 +45,7 @@ def score(tmp_path, tiny_scorer, pairs, monkeypatch):
     def call(output="scores.txt", **options):
         files = {"references": None, "candidates": None, "sources": None, "pairs": str(tmp_path / "pairs.jsonl")}
         settings = ScoreOptions(str(tiny_scorer), aggregate=options.pop("aggregate", "max"))
-        score_files(settings, **{**files, "output": str(tmp_path / output), **options})
+        call.summary = score_files(settings, **{**files, "output": str(tmp_path / output), **options})
         return tmp_path / output
 
     return call
@@ -64,6 +66,37 @@ def test_windows_keep_order_and_leave_nothing_beside_the_output(score, expected,
     result = json.loads(score("scores.json", as_json=True).read_text())
     assert result["scores"] == pytest.approx(expected, abs=1e-5)
     assert result["mean_score"] == pytest.approx(sum(expected) / COUNT, abs=1e-5)
+
+
+def test_the_summary_is_of_all_windows(score, expected):
+    """The interval is the bootstrap's in the limit: the standard error is the deviation over the root of the number."""
+    half = 1.959964 * np.std(expected) / COUNT**0.5
+    mean = np.mean(expected)
+    result = json.loads(score("scores.json", as_json=True).read_text())
+    assert (result["low"], result["high"]) == pytest.approx((mean - half, mean + half), abs=1e-5)
+    figures = re.fullmatch(r"mean (\S+) \(95% interval (\S+) to (\S+)\), 50 segments, (checkpoint:.*)", score.summary)
+    assert figures.groups() == (
+        *(f"{result[name]:.4f}" for name in ("mean_score", "low", "high")),
+        result["signature"],
+    )
+    score("scores.txt", system="ours")
+    assert score.summary == figures[0]
+
+
+def test_a_share_says_that_its_summary_is_of_a_share(score, expected):
+    with pytest.warns(UserWarning, match="share 1 of 3"):
+        score(num_shards=3, shard_index=1)
+    assert score.summary.startswith(f"share 1 of 3: mean {np.mean(expected[16:33]):.4f} (")
+    assert ", 17 segments, checkpoint:" in score.summary
+
+
+@pytest.mark.parametrize(
+    ("count", "summary"), [(0, "no segments, checkpoint:"), (1, r"mean \S+ \(no interval\), 1 segment, checkpoint:")]
+)
+def test_too_few_segments_for_an_interval(score, tmp_path, count, summary):
+    (tmp_path / "pairs.jsonl").write_text('{"reference": "cat", "candidate": "dog"}\n' * count)
+    result = json.loads(score("scores.json", as_json=True).read_text())
+    assert (result["low"], result["high"]) == (None, None) and re.match(summary, score.summary)
 
 
 def test_truncated_pairs_of_all_windows_are_counted_once(score, tmp_path):
@@ -163,6 +196,7 @@ def test_pairs_of_several_references_have_blank_ones_left_out(score, tmp_path, t
 
 def test_a_killed_run_goes_on_to_the_same_bytes(score, tmp_path, monkeypatch, tiny_scorer):
     whole = score("whole.txt").read_bytes()
+    summary = score.summary
     calls, compute = [], BleurtScorer.compute_quietly
 
     def dies(self, **texts):
@@ -179,6 +213,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(score, tmp_path, monkeypatch, ti
         file.write(b"0.12")  # as if killed within a write
     with pytest.warns(UserWarning, match=r"resuming the unfinished scores\.txt after 24 records"):
         assert score().read_bytes() == whole
+    assert score.summary == summary
     assert sum(calls) == COUNT + 8
     monkeypatch.setattr(BleurtScorer, "compute_quietly", compute)
 

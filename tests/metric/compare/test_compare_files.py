@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 
 import pytest
 
@@ -37,7 +39,7 @@ ALL = ("--references", "refs.txt", "--candidates", "good.txt", "--candidates", "
 
 
 def test_three_systems_to_json_csv_and_terminal(run, files):
-    code, out, err = run(*ALL, "--output", "out.json", "--output", "out.csv", "--show", "1")
+    code, out, err = run(*ALL, "--output", "out.json", "--output", "out.csv", "--disagreements", "1")
     assert (code, err) == (0, "")
     written = json.loads((files / "out.json").read_text())
     assert [system["name"] for system in written["systems"]] == ["good", "=bad", "middle"]
@@ -56,16 +58,71 @@ def test_three_systems_to_json_csv_and_terminal(run, files):
 
 
 def test_tables_are_written_and_written_again(run, files):
-    arguments = (*ALL, "--output", "table.md", "table.tex", "--show", "0")
-    for seed in ("1", "2"):  # what the command wrote it may replace
-        code, out, _ = run(*arguments, "--seed", seed)
+    arguments = (*ALL, "--output", "table.md", "table.tex", "--disagreements", "0")
+    old = "| system |   mean |\n"  # the table before it had three metrics
+    (files / "table.md").write_text(old)
+    for _ in range(2):  # what the command wrote it may replace
+        code, out, _ = run(*arguments)
         assert code == 0 and ", two-sided p = " in out
     markdown, latex = (files / "table.md").read_text(), (files / "table.tex").read_text()
-    assert markdown.startswith("| system") and "| good - =bad" in markdown and "two-sided p" in markdown
-    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    assert markdown.startswith("| system") and markdown != old and latex.count(r"\toprule") == 1
+    assert run(*ALL, "--format", "markdown")[1] == markdown and run(*ALL, "--format", "latex")[1] == latex
     (files / "table.tex").write_text("my own table")
     code, _, err = run(*arguments)
     assert code == 2 and "table.tex" in err and (files / "table.tex").read_text() == "my own table"
+
+
+def rows_of(out: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def test_one_system(run, files):
+    code, out, err = run("-r", "refs.txt", "-c", "good.txt", "--worst", "1", "--output", "out.json")
+    written = json.loads((files / "out.json").read_text())
+    assert (code, err, written["tests"]) == (0, "", [])
+    assert out.splitlines()[1].startswith("good") and "one-sided" not in out
+    lowest = min(written["segments"], key=lambda segment: segment["scores"])
+    assert f"segment {lowest['number']}\n" in out and out.count("\nsegment ") == 1
+    [row] = rows_of(run("-r", "refs.txt", "-c", "good.txt", "--format", "csv")[1])
+    assert row["system"] == "good" and float(row["BLEURT"]) == written["systems"][0]["mean"]
+
+
+def test_the_worst_segments_of_a_system(run, files):
+    code, out, _ = run(*ALL, "--output", "out.json", "--worst", "2", "--system", "middle")
+    segments = json.loads((files / "out.json").read_text())["segments"]
+    worst = [segment["number"] for segment in sorted(segments, key=lambda segment: segment["scores"][2])][:2]
+    assert code == 0 and re.findall(r"^segment (\d)", out, flags=re.M) == [str(number) for number in worst]
+    rows = rows_of(run(*ALL, "--worst", "2", "--system", "middle", "--format", "csv")[1])
+    assert [int(row["segment"]) for row in rows] == worst
+
+
+def test_disagreements_as_csv(run, files):
+    rows = rows_of(run(*ALL, "--disagreements", "2", "--format", "csv", "--output", "out.csv")[1])
+    assert rows == rows_of((files / "out.csv").read_text())[:2]
+
+
+def test_means_by_a_column_of_the_references(run, files):
+    lines = [f'"{text}",{domain}' for text, domain in zip(REFERENCES, ("news", "chat", "news"), strict=True)]
+    (files / "refs.csv").write_text("\n".join(["reference,domain", *lines]) + "\n")
+    arguments = ("-r", "refs.csv", "-c", "good.txt", "middle.csv", "--by", "domain")
+    chat, news = rows_of(run(*arguments, "--format", "csv", "--output", "out.json")[1])
+    scores = {s["number"]: s["scores"] for s in json.loads((files / "out.json").read_text())["segments"]}
+    assert (chat["domain"], chat["segments"], chat["low of good"]) == ("chat", "1", "")
+    assert (news["domain"], news["segments"]) == ("news", "2")
+    assert float(chat["mean of good"]) == scores[2][0]
+    assert float(news["mean of middle"]) == pytest.approx((scores[1][1] + scores[3][1]) / 2)
+    assert float(news["low of good"]) < float(news["mean of good"]) < float(news["high of good"])
+    _, out, _ = run(*arguments)
+    cells = [line.split() for line in out.splitlines() if line.startswith(("domain", "chat", "news"))]
+    assert cells[0] == ["domain", "segments", "good", "middle"]
+    assert cells[1][:3] == ["chat", "1", f"{scores[2][0]:.4f}"] and cells[2][1] == "2"
+    assert " apart" not in out
+
+
+def test_means_by_length(run, files):
+    (files / "refs.txt").write_text("\n".join([" ".join(["w"] * count) for count in (9, 10, 99)]) + "\n")
+    rows = rows_of(run("-r", "refs.txt", "-c", "good.txt", "--by", "length", "--format", "csv")[1])
+    assert [row["length"] for row in rows] == ["0 to 9", "10 to 19", "50 or more"]
 
 
 def test_the_same_seed_gives_the_same_figures(run, files):
@@ -84,7 +141,21 @@ def test_a_second_reference_file(run, files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--references", "refs.txt", "--candidates", "good.txt"), "two systems or more, found 1"),
+        ((*ALL, "--worst", "1"), "give a number of segments and the name of a system"),
+        ((*ALL, "--system", "good"), "give a number of segments and the name of a system"),
+        ((*ALL, "--worst", "1", "--system", "best"), "--system must be one of good, =bad, middle, found 'best'"),
+        ((*ALL, "--worst", "1", "--disagreements", "1"), "give either --worst or --disagreements"),
+        (("-r", "refs.txt", "-c", "good.txt", "--disagreements", "1"), "--disagreements needs two systems or more"),
+        ((*ALL, "--format", "html"), "--format must be one of text, markdown, latex, csv, found 'html'"),
+        ((*ALL, "--format", "latex", "--by", "length"), "need --format text or csv"),
+        ((*ALL, "--format", "csv", "--by", "length", "--disagreements", "1"), "--format csv prints one table"),
+        ((*ALL, "--by", "domain"), "expected a table or JSON lines, found refs.txt"),
+        (("-r", "middle.csv", "-c", "good.txt", "--by", "domain"), "expected a header with a column 'reference'"),
+        (("-r", "many.csv", "-c", "many.txt", "--by", "id"), "--by id has 101 values, expected at most 100"),
+        (
+            ("-r", "many.csv", "-c", "many.txt", "--by", "domain"),
+            "expected a column 'domain' for --by, found reference, id",
+        ),
         (("--references", "refs.txt", "--candidates", "good.txt", "--candidates", "good.txt"), "found good.txt twice"),
         ((*ALL, "--output", "out.xlsx"), "must be a .json, .csv, .md or .tex file, found out.xlsx"),
         ((*ALL, "--references", "short.txt"), "3 segments in refs.txt, 1 segments in short.txt"),
@@ -95,6 +166,8 @@ def test_a_second_reference_file(run, files):
 )
 def test_an_error_is_one_line(run, files, arguments, message):
     (files / "short.txt").write_text("one\n")
+    (files / "many.csv").write_text("reference,id\n" + "".join(f"one,{i}\n" for i in range(101)))
+    (files / "many.txt").write_text("one\n" * 101)
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and message in err
@@ -120,5 +193,5 @@ def test_blank_lines_of_a_second_reference_file_are_no_references(run, files):
 
 def test_control_characters_do_not_reach_the_terminal(run, files):
     (files / "good.txt").write_text("a\x1b[31mb\n\n\n")
-    _, out, _ = run(*ALL, "--show", "3")
+    _, out, _ = run(*ALL, "--disagreements", "3")
     assert "\x1b" not in out and "a [31mb" in out

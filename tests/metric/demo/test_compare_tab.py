@@ -60,7 +60,7 @@ def test_the_verdict(comparison, expected):
 
 def test_figures_of_both_systems():
     html = verdict_html(compared(warnings=("2 pairs were <longer>",)))
-    rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in html.split("<tr>")[2:]]
+    rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in html.split("<tr>")[2:4]]
     assert [[cell.split("<small>")[0] for cell in row] for row in rows] == [
         ["A", "0.70", "0.40 to 0.80", "40.0", "41.0", "60.0", "7"],
         ["B", "0.50", "\u22120.40 to 0.60", "30.0", "31.0", "50.0", "3"],
@@ -132,6 +132,28 @@ def test_the_table_has_pages():
     assert (table.count("<tr>"), table.count("<tr hidden>")) == (21, 80)
     assert re.findall(r"<button[^>]*>(\d+\u2013\d+)", table) == ["1–20", "21–40", "41–60", "61–80", "81–100"]
     assert "<nav" not in segment_table(compared(segments=SEGMENTS[:20]))
+
+
+def test_the_table_has_the_lowest_scores_of_each_system():
+    """They would be missing if the systems differ more in others: here the last 100 segments differ by nothing."""
+    others = [Segment(i, ["r"], None, ["a", "b"], [-float(i), -float(i)], [0.0, 0.0], 0.0) for i in range(151, 251)]
+    table = segment_table(compared(segments=[*SEGMENTS, *others]))
+    assert "150 of 250 segments" in table
+    assert all(f'data-value="{number}"' in table for number in (1, 100, 201, 250)) and 'data-value="200"' not in table
+
+
+def test_means_by_length_of_the_reference():
+    short = [Segment(i, ["r"], None, ["a", "b"], [0.5, 0.25], [0.0, 0.0], 0.25) for i in range(1, 21)]
+    long = Segment(21, ["r " * 60], None, ["a", "b"], [-0.5, 0.75], [0.0, 0.0], 1.25)
+    html = verdict_html(compared(segments=[*short, long]))
+    table = html[html.index("Mean scores by length") :]
+    rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in table.split("<tr>")[1:]]
+    assert rows == [
+        ["words", "segments", "A", "B"],
+        ["0 to 9", "20", "0.50", "0.25"],
+        ["50 or more", "1", "\u22120.50", "0.75"],
+    ]
+    assert "by length" not in verdict_html(compared(segments=short[:19]))
 
 
 def test_the_plots_are_described_and_follow_the_mode_of_the_page():

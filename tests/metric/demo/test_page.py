@@ -68,7 +68,7 @@ def test_score(client, scorer):
     assert result["score"] == pytest.approx(expected, abs=1e-6)
     assert [(effect["text"], effect["reference"]) for effect in result["effects"]] == [("dog", "cat")]
     assert (result["truncated"], result["signature"]) == (False, scorer.signature)
-    assert {"sentence_bleu", "precisions", "brevity_penalty", "chrf", "percentile"} <= set(result)
+    assert {"sentence_bleu", "precisions", "brevity_penalty", "chrf_plus_plus", "percentile"} <= set(result)
 
 
 def test_a_reference_of_two_lines_is_one_reference(client, scorer):

@@ -32,7 +32,7 @@ def test_the_figures_are_those_of_their_sources(shared):
     assert pair.precisions == pytest.approx(
         [100 * n / total for n, total in zip(bleu.counts, bleu.totals, strict=True)]
     )
-    assert pair.chrf == pytest.approx(sentence_chrf("the cat sat.", references).score)
+    assert pair.chrf_plus_plus == pytest.approx(sentence_chrf("the cat sat.", references, word_order=2).score)
     assert pair.effects == attribute(shared, references, "the cat sat.") != []
     assert (pair.truncated, pair.signature) == (False, shared.scorer.signature)
 
@@ -109,7 +109,7 @@ def test_the_page_shows_the_pair_and_escapes_it(shared):
     pair = score_pair(shared, ["a cat"], "<script>alert(1)</script> cat")
     html = pair_html(pair, shared)
     assert "<script" not in html and "&lt;" in html
-    assert f"{pair.score:.2f}".replace("-", "\u2212") in html and f"{pair.chrf:.1f}" in html
+    assert f"{pair.score:.2f}".replace("-", "\u2212") in html and f"{pair.chrf_plus_plus:.1f}" in html
     assert "longer than" not in html
 
 
