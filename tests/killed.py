@@ -1,4 +1,4 @@
-"""Kill a job before each of its file operations, in forks of this process."""
+"""Kill a job before its file operations, in forks of this process."""
 
 from __future__ import annotations
 
@@ -15,23 +15,19 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 KILLED, FAILED = 9, 1
 
 
-def kill_at_every_operation(job: Callable[[], Any], most: int = 500) -> Iterator[int]:
-    """Run a job in a fork that ends before its first file operation, then before its second, and so on.
-
-    Args:
-        job: what writes; it starts from what the previous run left.
-        most: runs after which a job that never ends by itself is an error.
+def kill_at_every_operation(job: Callable[[], Any], step: int = 1) -> Iterator[int]:
+    """Run a job in forks that end before its first file operation, before the one `step` later, and so on.
 
     Yields:
         the number of the operation that was not done any more; the caller looks at what is there.
     """
-    for number in range(most):
+    for number in range(0, 500, step):
         code = run_to_its_end(job, number)
         if code == 0:
             return
         assert code == KILLED, f"the job failed at operation {number}"
         yield number
-    raise AssertionError(f"the job has more than {most} file operations")
+    raise AssertionError("the job has more than 500 file operations")
 
 
 def run_to_its_end(job: Callable[[], Any], number: int | None = None) -> int:
@@ -40,25 +36,21 @@ def run_to_its_end(job: Callable[[], Any], number: int | None = None) -> int:
     sys.stderr.flush()
     gc.freeze()  # a collection in the child would copy all the parent's memory
     child = os.fork()
-    if not child:
-        _run(job, number)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    remaining = number
 
-
-def _run(job: Callable[[], Any], number: int | None) -> None:
-    left = number
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal left
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal remaining
         if event in OPERATIONS or (event == "open" and arguments[2] is not None and arguments[2] & WRITING):
-            if left == 0:
+            if remaining == 0:
                 os._exit(KILLED)
-            left -= 1
+            remaining -= 1
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if number is not None:
-            sys.addaudithook(hook)
+            sys.addaudithook(count)
         job()
     except BaseException:
         traceback.print_exc()

@@ -87,8 +87,7 @@ def test_an_error_leaves_the_old_files(old):
 
 
 @needs_fork
-@pytest.mark.parametrize("text", ["old", None])
-def test_a_folder_of_a_killed_run_is_whole_or_lacks_its_mark(tmp_path, text):
+def test_a_folder_of_a_killed_run_is_whole_or_lacks_its_mark(tmp_path):
     folder = tmp_path / "set"
     states = []
     for number in kill_at_every_operation(lambda: write(folder, "new")):
@@ -97,11 +96,8 @@ def test_a_folder_of_a_killed_run_is_whole_or_lacks_its_mark(tmp_path, text):
         assert "README.md" not in texts or texts.keys() == {*NAMES}, number
         if folder.is_dir():  # the next run may write here without --overwrite, whatever is missing
             validate_output_folder(folder, [], ["README.md"])
-        if text is not None:
-            write(folder, text)
-            assert sorted(path.name for path in folder.iterdir()) == sorted(NAMES), (
-                f"left by the run killed at {number}"
-            )
+        write(folder, "old")
+        assert sorted(path.name for path in folder.iterdir()) == sorted(NAMES), f"left by the run killed at {number}"
     assert None in states and {"new"} in states and all(state in (None, {"old"}, {"new"}) for state in states)
 
 
