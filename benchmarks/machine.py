@@ -7,7 +7,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,20 @@ def useful_operations(config: Any, lengths: Sequence[int]) -> float:
         total += (config.num_hidden_layers - 1) * (token * length + 4 * length**2 * width)
         total += 4 * width**2 * length + 4 * length * width + token - 4 * width**2  # the last layer
     return total
+
+
+def idle_share(work: Callable[[], object]) -> float:
+    """Run some work under PyTorch's profiler, and return the share of wall time in which the GPU computed nothing."""
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+    busy = sum(event.self_device_time_total for event in profiler.key_averages()) / 1e6
+    return 1 - busy / seconds
 
 
 def peak_memory() -> int:

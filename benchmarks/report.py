@@ -17,6 +17,7 @@ HEAD = (
     "share of matrix rate",
     "padded/real tokens",
     "largest difference",
+    "GPU idle",
     "memory, MB",
 )
 
@@ -101,6 +102,7 @@ def _row(way: dict[str, Any], results: dict[str, Any]) -> str:
         f"{way['share_of_matrix_rate']:.0%}" if comparable else "",
         f"{way['padded_over_real_tokens']:.2f}" if comparable else "",
         "" if difference is None else f"{difference:.1e}",
+        "" if way.get("idle_share") is None else f"{way['idle_share']:.0%}",
         "" if memory is None else f"{memory['scoring']:.0f}",
     ]
     return f"| {' | '.join(cells)} |"

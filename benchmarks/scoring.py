@@ -3,10 +3,12 @@
     taskset -c 0 python benchmarks/scoring.py --pairs wmt2018/test.jsonl --bertscore-layer 4 --large-peers --output speed-mini
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --checkpoint bleurt-repro-base --bertscore-layer 9 --output speed-base
     python benchmarks/scoring.py --pairs wmt2018/test.jsonl --size large --sample 1000 --slow-sample 64 --output speed-large
-    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --device cuda --bertscore-layer 4 --output speed-gpu
+    python benchmarks/scoring.py --pairs wmt2018/test.jsonl --device cuda --rounds 3 --sample 100000 --large-peers \
+        --bertscore-layer 4 --output speed-gpu
 
 Pairs are lines of JSON with reference and candidate; a random sample of them is scored by each way in turn, `--rounds`
-times, on `--threads` threads; the slow ways score the first of them. `--size large` takes a model of BERT-large size with
+times, on `--threads` threads; the slow ways score the first of them. On a GPU, the share of time in which it computes
+nothing is measured in one more round of ours. `--size large` takes a model of BERT-large size with
 random weights, whose speed is that of any weights, of the architecture and with the tokenizer of `--checkpoint` (a scorer or
 an encoder). It writes speed-mini.json, .md and .png.
 """
@@ -32,6 +34,7 @@ UNITS = {
     "share_of_matrix_rate": "useful operations over those of matrix products alone",
     "padded_over_real_tokens": "tokens",
     "largest_difference": "of scores, from the plain loop's",
+    "idle_share": "share of wall time without a kernel on the GPU",
     "memory_mb": "megabytes (10^6 bytes) above the loaded model",
     "matrix_rate": "operations per second",
 }
@@ -56,10 +59,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", help="names of ways; default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.large_peers and options.device != "cpu":
-        parser.error("--large-peers are made for the CPU: beside ours on a GPU they would look slower than they are")
-    return options
+    return parser.parse_args()
 
 
 def main() -> None:
@@ -120,19 +120,32 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
     """Make every way that works here."""
     import importlib.util
 
-    from strategies import BERT_SCORE, COMET, METRICX, bert_score, comet, metricx, ours, peers
+    import torch
+    from strategies import (
+        BERT_SCORE,
+        COMET,
+        METRICX,
+        PREPARATION,
+        bert_score,
+        comet,
+        metricx,
+        ours,
+        peers,
+        preparation,
+    )
 
     from bleurt_repro import BleurtScorer
 
     def scorer(**settings: Any) -> BleurtScorer:
         return BleurtScorer(checkpoint, device=options.device, progress=False, **settings)
 
-    exact = scorer()
-    batches = (
-        "no padding" if options.device == "cpu" else f"sorted, batches of {exact.members[0].batch_tokens:,} tokens"
-    )
-    makers: dict[str, Any] = {"ours, exact": lambda: ours("ours, exact", exact, f"float32, {batches}")}
-    makers["ours, bfloat16"] = lambda: ours("ours, bfloat16", scorer(dtype="bfloat16"), f"bfloat16, {batches}")
+    exact, half = scorer(), scorer(dtype="bfloat16")
+    makers: dict[str, Any] = {"ours, exact": lambda: ours("ours, exact", exact, "float32, no padding")}
+    makers["ours, bfloat16"] = lambda: ours("ours, bfloat16", half, "bfloat16, no padding", torch.bfloat16)
+    makers[PREPARATION] = lambda: preparation(scorer())
+    if options.device == "cuda":
+        name = "ours, float16"
+        makers[name] = lambda: ours(name, scorer(dtype="float16"), "float16, no padding", torch.float16)
     if options.device == "cpu" and importlib.util.find_spec("onnxruntime"):
         makers["ours, ONNX"] = lambda: ours("ours, ONNX", scorer(backend="onnx"), "ONNX Runtime, float32")
         makers["ours, int8"] = lambda: ours("ours, int8", scorer(backend="onnx-int8"), "ONNX Runtime, int8")
@@ -140,14 +153,18 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
         layers = options.bertscore_layer or exact.model.config.num_hidden_layers
         makers[BERT_SCORE] = lambda: bert_score(str(exact.folder), layers, options.device)
     if options.large_peers:
-        makers |= {COMET: lambda: comet(exact), METRICX: lambda: metricx(exact)}
-    makers = {**{way.name: lambda way=way: way for way in peers(exact)}, **makers}
+        makers[COMET] = lambda: comet(exact)
+    if options.large_peers and options.device == "cpu":
+        makers[METRICX] = lambda: metricx(exact)
+    others = [*peers(exact), *(peers(half) if options.device == "cuda" else [])]
+    makers = {**{way.name: lambda way=way: way for way in others}, **makers}
     return [make() for name, make in makers.items() if not options.only or name in options.only]
 
 
 def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Time every way in every round, and the machine's matrix products between them."""
-    from machine import description, matrix_rate, useful_operations
+    import torch
+    from machine import description, idle_share, matrix_rate, useful_operations
     from strategies import PLAIN, encode
 
     from bleurt_repro import BleurtScorer
@@ -157,20 +174,24 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
     config, few = scorer.model.config, min(options.slow_sample, len(pairs))
     timed = ways(options, checkpoint)
     seconds: dict[str, list[float]] = {way.name: [] for way in timed}
-    rates, scores = [], {}
+    rates: dict[torch.dtype, list[float]] = {}
+    scores = {}
     for way in timed:  # warm up
         way.score(pairs[: min(64, few)])
     # The ways take turns, so that changes in the machine's load meet all of them.
     for number in range(options.rounds):
         for way in timed:
-            rates.append(matrix_rate(config.hidden_size, config.intermediate_size, options.device))
+            # A CPU's rate is that of float32; a GPU's depends on the arithmetic more than all else.
+            dtype = torch.float32 if options.device == "cpu" else way.dtype
+            products = matrix_rate(config.hidden_size, config.intermediate_size, options.device, dtype)
+            rates.setdefault(dtype, []).append(products)
             start = time.perf_counter()
             scores[way.name] = way.score(pairs[:few] if way.slow else pairs)
             seconds[way.name].append(time.perf_counter() - start)
             print(f"round {number + 1}: {way.name} {seconds[way.name][-1]:.2f} s", file=sys.stderr, flush=True)
     # Rates and shares of each way, from the median of its rounds.
-    rate, plain = statistics.median(rates), scores.get(PLAIN)
-    rows = []
+    rate = {dtype: statistics.median(measured) for dtype, measured in rates.items()}
+    plain, rows = scores.get(PLAIN), []
     for way in timed:
         count = few if way.slow else len(pairs)
         way_lengths, middle = lengths[:count], statistics.median(seconds[way.name])
@@ -183,11 +204,17 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
                 "pairs": count,
                 "seconds": seconds[way.name],
                 "pairs_per_second": count / middle,
-                "share_of_matrix_rate": useful_operations(config, way_lengths) / middle / rate,
+                "share_of_matrix_rate": useful_operations(config, way_lengths)
+                / middle
+                / rate.get(way.dtype, rate.get(torch.float32)),
                 "padded_over_real_tokens": way.padded_tokens(way_lengths) / sum(way_lengths),
                 "largest_difference": max(differs) if differs and way.comparable else None,
+                "idle_share": idle_share(lambda way=way: way.score(pairs))
+                if options.device == "cuda" and way.name.startswith("ours")
+                else None,
             }
         )
+    exact_rates = rates.get(torch.float32) or next(iter(rates.values()))
     return {
         "machine": description(options.threads, options.device),
         "settings": {
@@ -202,7 +229,12 @@ def measure(options: argparse.Namespace, checkpoint: str, pairs: list[tuple[str,
             "width": config.hidden_size,
         },
         "tokens_per_pair": statistics.mean(lengths),
-        "matrix_rate": {"median": rate, "smallest": min(rates), "largest": max(rates)},
+        "matrix_rate": {
+            "median": statistics.median(exact_rates),
+            "smallest": min(exact_rates),
+            "largest": max(exact_rates),
+            "by_dtype": {str(dtype).removeprefix("torch."): median for dtype, median in rate.items()},
+        },
         "ways": rows,
     }
 

@@ -10,7 +10,6 @@ import torch
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import Encoded
-from bleurt_repro.metric.forward.pairs import batches_by_tokens
 from bleurt_repro.metric.forward.plain import PlainForward
 from bleurt_repro.metric.layout import readable_positions
 
@@ -29,6 +28,7 @@ class Strategy(NamedTuple):
         padded_tokens: returns the tokens it computes on for pairs of given lengths.
         slow: whether it scores the first pairs of the sample only.
         comparable: whether its scores are those of the same model.
+        dtype: arithmetic of its matrix products.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Strategy(NamedTuple):
     padded_tokens: Callable[[Sequence[int]], int]
     slow: bool = False
     comparable: bool = True
+    dtype: torch.dtype = torch.float32
 
 
 # Official BLEURT scores batches of 16 in the given order and pads each pair to the checkpoint's length; `evaluate`'s own
@@ -47,13 +48,13 @@ OFFICIAL_BATCH = 16
 # A `transformers` model in a plain loop; 32 is what its users choose most often, the library has no default.
 PLAIN_BATCH = 32
 PLAIN = "transformers, plain loop"
-# Of such a loop on a GPU, which small batches do not fill.
-GPU_BATCH = 256
-SORTED = "transformers, sorted, large batches"
+# Of such a loop on a GPU, which small batches do not fill: the best one counts.
+GPU_BATCHES = (16, 64, 256, 1024)
 BERT_SCORE = "bert-score, the same encoder"
+PREPARATION = "ours, without the model"
 # COMET encodes source, candidate and reference one by one, sorts by length, and takes batches of 16; wmt22-comet-da is
-# XLM-R large, all of whose layers are mixed and averaged: https://github.com/Unbabel/COMET
-COMET, COMET_BATCH = "COMET, wmt22-comet-da", 16
+# XLM-R large, all of whose layers are mixed and averaged: https://github.com/Unbabel/COMET. A GPU also gets larger ones.
+COMET, COMET_BATCH, COMET_GPU_BATCH = "COMET, wmt22-comet-da", 16, 128
 # MetricX reads "candidate: ... reference: ..." and takes the first step of mT5's decoder; its README gives batches of 1, and
 # the Large models for best speed: https://github.com/google-research/metricx
 METRICX = "MetricX-23-Large"
@@ -90,42 +91,60 @@ PLANS = {
     PLAIN: _Plan("run", "given order, batches of 32", functools.partial(in_order, size=PLAIN_BATCH), None),
 }
 GPU_PLANS = {
-    SORTED: _Plan("run", "sorted, batches of 256", functools.partial(by_length, size=GPU_BATCH), None),
+    f"transformers, sorted, batches of {size}": _Plan(
+        "run", f"sorted, batches of {size}", functools.partial(by_length, size=size), None
+    )
+    for size in GPU_BATCHES
 }
 
 
 def peers(scorer: BleurtScorer) -> list[Strategy]:
-    """Return what others do, with the scorer's own `transformers` model and tokens, as their documentation runs it."""
-    plans = PLANS if scorer.device.type == "cpu" else {**PLANS, **GPU_PLANS}
+    """Return what others do, with the scorer's own `transformers` model and tokens, as their documentation runs it.
+
+    On a GPU also in half precision, if that is the scorer's.
+    """
+    dtype = scorer.model.dtype
+    precision = str(dtype).removeprefix("torch.")
+    plans = PLANS if scorer.device.type == "cpu" else {**PLANS, **GPU_PLANS} if dtype == torch.float32 else GPU_PLANS
     return [
         Strategy(
-            name,
+            name if dtype == torch.float32 else f"{name}, {precision}",
             plan.how,
-            plan.setting,
+            plan.setting if dtype == torch.float32 else f"{precision}, {plan.setting}",
             functools.partial(_score, scorer, plan.batches, plan.fixed),
             functools.partial(_padded_tokens, plan.batches, plan.fixed),
             slow=plan.fixed is not None,
+            dtype=dtype,
         )
         for name, plan in plans.items()
         if plan.fixed is None or plan.fixed <= (readable_positions(scorer.model.config) or plan.fixed)
     ]
 
 
-def ours(name: str, scorer: BleurtScorer, setting: str) -> Strategy:
+def ours(name: str, scorer: BleurtScorer, setting: str, dtype: torch.dtype = torch.float32) -> Strategy:
     """Return our scorer as it is."""
 
     def score(pairs: Sequence[Pair]) -> list[float]:
         references, candidates = zip(*pairs, strict=True)
         return scorer.score(references=references, candidates=candidates)
 
-    def padded_tokens(lengths: Sequence[int]) -> int:
-        if scorer.device.type == "cpu":
-            return sum(lengths)
-        return sum(
-            len(batch) * lengths[batch[0]] for batch in batches_by_tokens(lengths, scorer.members[0].batch_tokens)
-        )
+    return Strategy(name, "run", setting, score, sum, dtype=dtype)
 
-    return Strategy(name, "run", setting, score, padded_tokens)
+
+def preparation(scorer: BleurtScorer) -> Strategy:
+    """Return our scorer with a model that costs nothing: what the processor does for a GPU."""
+    (member,) = scorer.members
+    forward = member.forward
+
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        references, candidates = zip(*pairs, strict=True)
+        member.forward = lambda: lambda batch: torch.zeros(len(batch))
+        try:
+            return scorer.score(references=references, candidates=candidates)
+        finally:
+            member.forward = forward
+
+    return Strategy(PREPARATION, "run", "checks, tokens and batches", score, sum, comparable=False)
 
 
 def bert_score(encoder: str, layers: int, device: str) -> Strategy:
@@ -151,6 +170,7 @@ class _Ids:
 
     def __init__(self, scorer: BleurtScorer) -> None:
         self._encoder, self._random = scorer.members[0].encoder, torch.Generator().manual_seed(0)
+        self._device = scorer.device
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text, two special ones included."""
@@ -158,23 +178,27 @@ class _Ids:
         return [len(tokens[text]) + 2 for text in texts]
 
     def batch(self, lengths: Sequence[int]) -> dict[str, torch.Tensor]:
-        """Return a padded batch of such lengths."""
+        """Return a padded batch of such lengths, on the scorer's device."""
         mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
         ids = torch.randint(5, PIECES, mask.shape, generator=self._random)
-        return {"input_ids": torch.where(mask, ids, 1), "attention_mask": mask.long()}
+        batch = {"input_ids": torch.where(mask, ids, 1), "attention_mask": mask.long()}
+        return {name: tensor.to(self._device) for name, tensor in batch.items()}
 
 
 def comet(scorer: BleurtScorer) -> Strategy:
     """Return a model of COMET's architecture with random weights; the source is taken to be as long as the reference."""
+    device = scorer.device
+    size = COMET_BATCH if device.type == "cpu" else COMET_GPU_BATCH
     from transformers import XLMRobertaConfig, XLMRobertaModel
 
     config = XLMRobertaConfig(vocab_size=PIECES, max_position_embeddings=514, type_vocab_size=1, **XLM_R_LARGE)
-    encoder, texts, width = XLMRobertaModel(config, add_pooling_layer=False).eval(), _Ids(scorer), config.hidden_size
-    mix = torch.full((config.num_hidden_layers + 1, 1, 1, 1), 1 / (config.num_hidden_layers + 1))
+    encoder = XLMRobertaModel(config, add_pooling_layer=False).eval().to(device)
+    texts, width = _Ids(scorer), config.hidden_size
+    mix = torch.full((config.num_hidden_layers + 1, 1, 1, 1), 1 / (config.num_hidden_layers + 1), device=device)
     head = torch.nn.Sequential(
         *(torch.nn.Linear(6 * width, 3072), torch.nn.Tanh(), torch.nn.Linear(3072, 1024), torch.nn.Tanh()),
         torch.nn.Linear(1024, 1),
-    )
+    ).to(device)
 
     def embed(lengths: Sequence[int]) -> torch.Tensor:
         inputs = texts.batch(lengths)
@@ -186,7 +210,7 @@ def comet(scorer: BleurtScorer) -> Strategy:
         references, candidates = (texts.lengths(column) for column in zip(*pairs, strict=True))
         scores = [0.0] * len(pairs)
         with torch.inference_mode():
-            for batch in by_length(candidates, COMET_BATCH):
+            for batch in by_length(candidates, size):
                 first, second = (embed([lengths[i] for i in batch]) for lengths in (candidates, references))
                 source = embed([references[i] for i in batch])
                 features = [
@@ -202,7 +226,7 @@ def comet(scorer: BleurtScorer) -> Strategy:
         return scores
 
     return Strategy(
-        COMET, "random weights", "XLM-R large, three texts, sorted, batches of 16", score, sum, True, False
+        COMET, "random weights", f"XLM-R large, three texts, sorted, batches of {size}", score, sum, True, False
     )
 
 

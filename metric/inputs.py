@@ -57,13 +57,14 @@ def check_pairs(name: str, layout: Layout, *, references: Any, candidates: Any, 
         source_texts = check_texts("sources", sources)
         counts["sources"] = len(source_texts)
     check_same_length(counts)
-    items, owners, blank = [], [], 0
-    for i, (candidate, source) in enumerate(zip(candidates, source_texts, strict=True)):
-        for reference in reference_lists[i]:
-            texts = {"reference": reference, "candidate": candidate, "source": source}
-            items.append(tuple(texts[role] for role in layout.inputs))
-            owners.append(i)
-        blank += is_blank(source if references is None else reference_lists[i][0])
+    owners = [i for i, texts in enumerate(reference_lists) for _ in texts]
+    columns = {
+        "reference": [reference for texts in reference_lists for reference in texts],
+        "candidate": [candidates[i] for i in owners],
+        "source": [source_texts[i] for i in owners],
+    }
+    items = list(zip(*(columns[role] for role in layout.inputs), strict=True))
+    blank = sum(map(is_blank, source_texts if references is None else (texts[0] for texts in reference_lists)))
     return Pairs(items, owners, blank)
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # The embedded checkpoint that scores by default.
 DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # Padded tokens in a batch: enough to fill the machine, few enough that the pairs of a batch have about the same length.
-BATCH_TOKENS = {"cpu": 2048, "cuda": 16384, "mps": 16384}
-DTYPES = ("float32", "bfloat16", "float16")
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+DTYPES = ("float32", "bfloat16", "float16", "auto")
 BACKENDS = ("torch", "onnx", "onnx-int8")
 CACHE_VARIABLE = "BLEURT_REPRO_CACHE"
 
@@ -71,7 +71,7 @@ class Computing:
         """
         backend = check_backend(options.backend, options.device, options.dtype)
         device = choose_device(options.device if backend == "torch" else "cpu")
-        dtype = parse_dtype(options.dtype)
+        dtype = parse_dtype(options.dtype, device if backend == "torch" else None)
         if options.batch_tokens is None:
             batch_tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
         else:
@@ -122,8 +122,12 @@ def choose_device(device: Any) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def parse_dtype(dtype: Any) -> torch.dtype:
+def parse_dtype(dtype: Any, device: torch.device | None = None) -> torch.dtype:
     """Return an arithmetic by its name, by default float32.
+
+    Args:
+        dtype: one of `DTYPES`; "auto" is bfloat16 if the device has instructions for it, else float32.
+        device: device for "auto".
 
     Raises:
         ValueError: if it is not in `DTYPES`.
@@ -133,7 +137,18 @@ def parse_dtype(dtype: Any) -> torch.dtype:
     name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
+    if name == "auto":
+        return torch.bfloat16 if device is not None and _has_bfloat16(device) else torch.float32
     return getattr(torch, name)
+
+
+def _has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device has instructions for bfloat16."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def check_arithmetic(device: torch.device, dtype: torch.dtype) -> None:

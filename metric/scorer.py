@@ -105,7 +105,8 @@ class BleurtScorer:
         checkpoint: name of an embedded or official checkpoint, local folder, or Hub id with an optional @revision; by
             default the embedded "bleurt-repro-mini".
         device: "cpu", "cuda", "cuda:1", "mps"; by default the best that this machine has.
-        dtype: "float32" (default, exact), "bfloat16" or "float16", or the torch dtype.
+        dtype: "float32" (default, exact), "bfloat16", "float16", the torch dtype, or "auto": bfloat16 if the device has
+            instructions for it, else float32.
         batch_tokens: most tokens of a batch, padding included; by default what suits the device.
         progress: whether to show a progress bar; by default on a terminal.
         backend: "torch" (default), "onnx", or "onnx-int8", which is faster on a CPU and not exact.
@@ -508,7 +509,8 @@ class BleurtScorer:
         indices: list[list[int]] = [[] for _ in range(pairs.owners[-1] + 1 if pairs.owners else 0)]
         for i, owner in enumerate(pairs.owners):
             indices[owner].append(i)
-        totals = [AGGREGATES[options.aggregate](combined[pair].tolist()) for pair in indices]
+        scores, aggregate = combined.tolist(), AGGREGATES[options.aggregate]
+        totals = [aggregate([scores[i] for i in pair]) for pair in indices]
         std = None
         if self._ensemble is not None:
             # With "max" the members are compared on the reference that counts, with "mean" on their own means.

@@ -183,7 +183,7 @@ def official_score(
             return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
         return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
 
-    x = v["bert/embeddings/word_embeddings"][ids] + v["bert/embeddings/token_type_embeddings"][segments]
+    x = v["bert/embeddings/word_embeddings"][list(ids)] + v["bert/embeddings/token_type_embeddings"][list(segments)]
     x = norm(x + v["bert/embeddings/position_embeddings"][: len(ids)], "bert/embeddings")
     if "bert/encoder/embedding_hidden_mapping_in/kernel" in v:
         x = dense(x, "bert/encoder/embedding_hidden_mapping_in")

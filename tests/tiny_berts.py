@@ -48,4 +48,4 @@ def mpnet(layers: int = 3, **settings) -> MPNetForSequenceClassification:
 def inputs(*lengths: int) -> list[Encoded]:
     rng = random.Random(0)
     ids = [[rng.randrange(1, 50) for _ in range(length)] for length in lengths]
-    return [Encoded(tokens, [int(2 * i > len(tokens)) for i in range(len(tokens))], False) for tokens in ids]
+    return [Encoded(tuple(t), tuple(int(2 * i > len(t)) for i in range(len(t))), False) for t in ids]

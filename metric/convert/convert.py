@@ -378,4 +378,4 @@ def _difference(computed: float, published: float) -> float:
 
 def _ids(encoder: PairEncoder, pair: ScoredPair) -> list[int]:
     tokens = encoder.tokenize([pair.reference, pair.candidate])
-    return encoder.encode([tokens[pair.reference], tokens[pair.candidate]]).ids
+    return list(encoder.encode([tokens[pair.reference], tokens[pair.candidate]]).ids)

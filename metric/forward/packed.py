@@ -1,17 +1,20 @@
-"""An exact forward pass for scorers like BERT, RemBERT or MPNet, on a CPU, that computes only what the score needs.
+"""An exact forward pass for scorers like BERT, RemBERT or MPNet, on a CPU or GPU, that computes only what the score needs.
 
 The tokens of all pairs stand in one row, so linear layers see no padding but a little at its end (`few_sizes`);
 attention runs over pairs of equal length, which need no mask but MPNet's bias by relative position; the last layer
 computes only [CLS], the one token that the score reads (BLEURT, section 3.2). The weights are those of the
-`transformers` model, laid out once as oneDNN's matrix products want them.
+`transformers` model, on a CPU laid out once as oneDNN's matrix products want them. On a GPU the softmax and the head
+compute in float32 whatever the type of the weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad, scaled_dot_product_attention
@@ -27,6 +30,11 @@ PACKED = ("BertForSequenceClassification", "RemBertForSequenceClassification", "
 # A second layout of the weights doubles their memory: beyond this many bytes they are read where they are.
 LAID_OUT_BYTES = 1 << 30
 TOKENS_HINT = 2048  # tokens of a batch that the layout of the weights is chosen for
+# The types of weights that are computed with, by device.
+DTYPES = {
+    "cpu": (torch.float32, torch.bfloat16),
+    "cuda": (torch.float32, torch.bfloat16, torch.float16),
+}
 
 
 class Group(NamedTuple):
@@ -48,13 +56,12 @@ class _Attention(NamedTuple):
 
 
 def can_pack(model: PreTrainedModel) -> bool:
-    """Return whether this forward pass computes what the model's own would: a class of `PACKED` on a CPU."""
+    """Return whether this forward pass computes what the model's own would: a class of `PACKED` on a CPU or GPU."""
     config = model.config
     return (
         type(model).__name__ in PACKED
         and type(model).__module__.startswith("transformers.")
-        and model.device.type == "cpu"
-        and model.dtype in (torch.float32, torch.bfloat16)
+        and model.dtype in DTYPES.get(model.device.type, ())
         and config.hidden_act in GELU_APPROXIMATIONS
         and config.num_labels == 1
         and getattr(config, "position_embedding_type", "absolute") == "absolute"
@@ -85,8 +92,11 @@ class PackedForward:
 
     def __init__(self, model: Any, laid_out: bool | None = None) -> None:
         encoder: Any = getattr(model, model.base_model_prefix)
+        weight: Tensor = encoder.embeddings.word_embeddings.weight
+        self._device = weight.device
         if laid_out is None:
             laid_out = sum(weight.nbytes for weight in encoder.encoder.parameters()) <= LAID_OUT_BYTES
+        laid_out = laid_out and self._device.type == "cpu"
         self._embeddings = encoder.embeddings
         self._widen = getattr(encoder.encoder, "embedding_hidden_mapping_in", None)  # RemBERT's
         is_mpnet = model.base_model_prefix == "mpnet"
@@ -99,6 +109,10 @@ class PackedForward:
         head: Any = model.classifier
         self._pooler: Any = head.dense if is_mpnet else encoder.pooler.dense
         self._classifier: Any = head.out_proj if is_mpnet else head
+        is_bfloat16_on_cpu = self._device.type == "cpu" and weight.dtype == torch.bfloat16
+        self._head_dtype = torch.bfloat16 if is_bfloat16_on_cpu else torch.float32
+        if weight.dtype != self._head_dtype:
+            self._pooler, self._classifier = deepcopy(self._pooler).float(), deepcopy(self._classifier).float()
         self._weights = _versions(model)
 
     def is_current(self, model: nn.Module) -> bool:
@@ -118,9 +132,16 @@ class PackedForward:
         for length, same in groupby(len(pair.ids) for pair in pairs):
             groups.append(Group(start, len(list(same)), length))
             start += groups[-1].pairs * length
-        ids = torch.tensor([token for pair in pairs for token in pair.ids])
-        segments = torch.tensor([segment for pair in pairs for segment in pair.segments])
+        ids = self._on_device(chain.from_iterable(pair.ids for pair in pairs), start)
+        segments = self._on_device(chain.from_iterable(pair.segments for pair in pairs), start)
         return self.score(ids, segments, groups)
+
+    def _on_device(self, numbers: Iterable[int], count: int) -> Tensor:
+        """Return whole numbers as a tensor on the model's device; nothing here waits for a GPU."""
+        tensor = torch.from_numpy(np.fromiter(numbers, dtype=np.int64, count=count))
+        if self._device.type != "cuda":
+            return tensor
+        return tensor.pin_memory().to(self._device, non_blocking=True)
 
     def score(self, ids: Tensor, segments: Tensor, groups: Sequence[Group], any_size: bool = False) -> Tensor:
         """Score the tokens of all pairs in one row.
@@ -144,9 +165,10 @@ class PackedForward:
         for layer in self._layers:
             hidden = layer(hidden, groups, biases, token_padding)
         # The last layer, pooler and classifier: only the first token of each pair.
-        first = _stacked([torch.arange(group.pairs) * group.length + group.start for group in groups])
+        firsts = [torch.arange(group.pairs, device=self._device) * group.length + group.start for group in groups]
+        first = _stacked(firsts)
         hidden_first = self._last(hidden, groups, biases, _padded(first, pair_padding), pair_padding)
-        scores = self._classifier(torch.tanh(self._pooler(hidden_first)))[:, 0].float()
+        scores = self._classifier(torch.tanh(self._pooler(hidden_first.to(self._head_dtype))))[:, 0].float()
         return scores[:pairs] if pair_padding else scores
 
     def _embed(self, ids: Tensor, segments: Tensor, groups: Sequence[Group]) -> Tensor:
@@ -171,7 +193,7 @@ class PackedForward:
         """Return what MPNet adds to the products of queries and keys, (1, heads, length, length); None for others."""
         if self._biases is None:
             return None
-        positions = torch.arange(length)
+        positions = torch.arange(length, device=self._device)
         return self._biases[:, positions[None] - positions[:, None] + self._biases.shape[1] // 2][None]
 
 

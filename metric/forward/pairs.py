@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 Forward = Callable[[Sequence[Encoded]], "Tensor"]
 # Pairs that are tokenised and sorted by length together: enough that neighbours are of one length, few enough that
-# their tokens take some tens of megabytes.
-WINDOW = 8192
+# their tokens take some tens of megabytes. A GPU takes larger batches, and computes each length of a batch separately.
+WINDOW, GPU_WINDOW = 8192, 32768
 EXCERPT = 60  # characters of a text in a message
 # Of torch's CPU allocator, of CUDA where it is no OutOfMemoryError (pinned memory), of oneDNN and of ONNX Runtime.
 MEMORY_MESSAGES = (
@@ -89,6 +89,7 @@ class PairScorer:
         forward: returns, at each call to `score`, the function that scores a batch of inputs; (pairs,) float32.
         batch_tokens: most tokens of a batch, padding included.
         cache: scores of earlier runs.
+        window: number of pairs that are tokenised and sorted together.
     """
 
     def __init__(
@@ -98,9 +99,10 @@ class PairScorer:
         forward: Callable[[], Forward],
         batch_tokens: int,
         cache: ScoreCache | None = None,
+        window: int = WINDOW,
     ) -> None:
         self.name, self.encoder, self.forward = name, encoder, forward
-        self.batch_tokens, self.cache = batch_tokens, cache
+        self.batch_tokens, self.cache, self.window = batch_tokens, cache, window
         self._ran_short = False
 
     @classmethod
@@ -115,7 +117,8 @@ class PairScorer:
         tokenizer = checkpoint.tokenizer if checkpoint.light is None else checkpoint.light.tokenizer
         forward = ModelForward(checkpoint, computing.backend)
         encoder = PairEncoder(tokenizer, checkpoint.layout, checkpoint.name)
-        return cls(checkpoint.name, encoder, forward, computing.batch_tokens, cache)
+        window = GPU_WINDOW if computing.device.type == "cuda" else WINDOW
+        return cls(checkpoint.name, encoder, forward, computing.batch_tokens, cache, window)
 
     def score(
         self,
@@ -157,7 +160,7 @@ class PairScorer:
         self, items: list[Item], report: Callable[[list[Item]], object], batch_size: int | None
     ) -> Iterator[tuple[list[Item], list[Scored]]]:
         """Score window after window, while a thread tokenises the next one (tokenizers leave the interpreter free)."""
-        windows = [items[start : start + WINDOW] for start in range(0, len(items), WINDOW)]
+        windows = [items[start : start + self.window] for start in range(0, len(items), self.window)]
         if not windows:
             return
         forward = self.forward()

@@ -108,7 +108,10 @@ def is_other_language(text: str, unread: Set[str]) -> bool:
 
     Such a text is hardly ever English; a text in another language may have too few of these words to be noticed.
     """
-    words = WORD.findall(text[:PART].lower())
-    if len(words) < FEWEST_WORDS or unread.isdisjoint(words):
+    text = text[:PART].lower()
+    if unread.isdisjoint(text.split()):  # hardly any English text comes further
+        return False
+    words = WORD.findall(text)
+    if len(words) < FEWEST_WORDS:
         return False
     return sum(word in unread for word in words) > sum(word in ENGLISH_WORDS for word in words)

@@ -31,13 +31,23 @@ def test_a_scorer_keeps_its_options_and_opens_from_them(tiny_scorer):
         ({"backend": "onnx", "dtype": "float16"}, "computes on the CPU with float32 weights"),
         ({"device": "abacus"}, "device must be one that torch knows"),
         ({"device": "meta"}, "device 'meta' cannot be used on this machine"),
-        ({"dtype": "float64"}, "dtype must be one of float32, bfloat16, float16, found 'float64'"),
+        ({"dtype": "float64"}, "dtype must be one of float32, bfloat16, float16, auto, found 'float64'"),
         ({"batch_tokens": 0}, "batch_tokens must be a positive number of tokens, found 0"),
     ],
 )
 def test_options_that_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Computing.from_options(ScoreOptions(**options))
+
+
+@pytest.mark.parametrize("instruction", ["_is_avx512_bf16_supported", "_is_amx_tile_supported", None])
+def test_auto_is_bfloat16_where_the_processor_has_instructions_for_it(monkeypatch, tiny_scorer, instruction):
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda name=name: name == instruction)
+    scorer = BleurtScorer(str(tiny_scorer), device="cpu", dtype="auto")
+    dtype = "float32" if instruction is None else "bfloat16"
+    assert f"|dtype:{dtype}|" in scorer.signature and scorer.model.dtype == getattr(torch, dtype)
+    assert Computing.from_options(ScoreOptions(dtype="auto", backend="onnx")).dtype == torch.float32
 
 
 @pytest.mark.parametrize("operation", ["linear", "gelu", "layer_norm", "scaled_dot_product_attention"])

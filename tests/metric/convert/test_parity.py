@@ -31,7 +31,7 @@ def published(tiny_scorer, tmp_path):
                 row = {"reference": reference, "candidate": candidate, "score": scores[i] + shifts[i], "note": "x"}
                 if i < ids:
                     tokens = encoder.tokenize([reference, candidate])
-                    row["input_ids"] = encoder.encode([tokens[reference], tokens[candidate]]).ids
+                    row["input_ids"] = list(encoder.encode([tokens[reference], tokens[candidate]]).ids)
                 out.write(json.dumps(row) + "\n")
         return file
 

@@ -77,8 +77,8 @@ def test_a_pair_is_encoded_as_the_official_code_does(tokenizer, reference, candi
     encoded = encoder.encode([tokens[reference], tokens[candidate]])
     whole = [official_wordpiece(text, VOCABULARY) for text in (reference, candidate)]
     first, second = official_truncation(*whole, max_length - 3)
-    assert encoded.ids == [CLS, *first, SEP, *second, SEP]
-    assert encoded.segments == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    assert encoded.ids == (CLS, *first, SEP, *second, SEP)
+    assert encoded.segments == (0,) * (len(first) + 2) + (1,) * (len(second) + 1)
     assert encoded.truncated == (len(whole[0]) + len(whole[1]) > max_length - 3)
 
 
@@ -126,13 +126,13 @@ def test_repeated_texts_are_tokenized_once(tokenizer):
 def test_layouts(tokenizer, inputs, separators, ids, segments):
     encoder = PairEncoder(tokenizer, Layout(inputs=inputs, separators=separators))
     encoded = encoder.encode([[10, 11], [20], [30]][: len(inputs)])
-    assert (encoded.ids, encoded.segments, encoded.truncated) == (ids, segments, False)
+    assert (list(encoded.ids), list(encoded.segments), encoded.truncated) == (ids, segments, False)
 
 
 def test_the_candidate_gives_way_wherever_it_stands(tokenizer):
     encoder = PairEncoder(tokenizer, Layout(inputs=("candidate", "reference"), max_length=8))
     encoded = encoder.encode([[10] * 9, [20] * 9])
-    assert encoded.ids == [CLS, 10, 10, SEP, 20, 20, 20, SEP]
+    assert encoded.ids == (CLS, 10, 10, SEP, 20, 20, 20, SEP)
     assert encoded.truncated
 
 
@@ -153,7 +153,7 @@ def test_bos_and_eos_stand_in_for_cls_and_sep():
         cls_token_id = sep_token_id = None
         bos_token_id, eos_token_id = 7, 8
 
-    assert PairEncoder(Tokenizer(), Layout()).encode([[1], [2]]).ids == [7, 1, 8, 2, 8]
+    assert PairEncoder(Tokenizer(), Layout()).encode([[1], [2]]).ids == (7, 1, 8, 2, 8)
     Tokenizer.eos_token_id = None
     with pytest.raises(ValueError, match=r"no \[CLS\] and \[SEP\] tokens"):
         PairEncoder(Tokenizer(), Layout())

@@ -87,6 +87,18 @@ def test_half_precision_is_near(make):
     torch.testing.assert_close(packed, plain, atol=0.05, rtol=0)
 
 
+@pytest.mark.parametrize("make", [bert, rembert, mpnet])
+def test_float16_is_computed_as_on_a_gpu_with_a_head_in_float32(make):
+    model = make(initializer_range=0.1)
+    pairs = inputs(30, 30, 9)
+    with torch.inference_mode():
+        exact = PlainForward(model, 0)(pairs)
+        halves = PackedForward(model.half(), laid_out=False)
+        scores = halves(pairs)
+    torch.testing.assert_close(scores, exact, atol=2e-2, rtol=0)
+    assert halves._classifier.weight.dtype == torch.float32 and model.dtype == torch.float16
+
+
 @pytest.mark.parametrize("make", [bert, mpnet])
 def test_changed_weights_are_noticed(make):
     model = make()

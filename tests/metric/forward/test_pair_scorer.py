@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bleurt_repro.metric.forward import pairs as pair_scorer
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import Scored
@@ -37,8 +36,8 @@ def scorer(batches):
 
 
 @pytest.mark.parametrize("window", [1, 3, 100])
-def test_windows_change_nothing(scorer, batches, window, monkeypatch):
-    monkeypatch.setattr(pair_scorer, "WINDOW", window)
+def test_windows_change_nothing(scorer, batches, window):
+    scorer.window = window
     items = [("b", "a" * n) for n in (3, 1, 7, 1, 0, 5, 3)] + [("a", "long" * 9)]
     counts = []
     scores = scorer.score(items, counts.append)
