@@ -74,6 +74,12 @@ def test_scores_are_those_of_one_process_in_the_same_order(cluster, pairs, score
     assert len(json.loads(alone.read_text())["scores"]) == COUNT
 
 
+def test_rows_with_high_scores_are_those_of_one_process(cluster, pairs, score):
+    alone = score(pairs, "alone.jsonl", keep_above=0.0).read_bytes()
+    assert score(pairs, "ray.jsonl", RayEngine(workers=2), keep_above=0.0).read_bytes() == alone
+    assert 0 < len(alone.splitlines()) < COUNT
+
+
 class DiesInTheMiddle(scoring._RayScorer):
     """A worker that is killed, once in a run, before it scores its window."""
 

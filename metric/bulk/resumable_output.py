@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,13 +69,16 @@ class PartialOutput:
         self._file.seek(0)
         return (line.decode() for line in self._file)
 
-    def finish(self, content: str | None = None) -> None:
-        """Write the output to its path in one step: the lines, or `content` instead of them."""
-        if content is None and self._output.suffix.lower() != ".gz":
+    def finish(self, write: Callable[[BinaryIO], object] | None = None) -> None:
+        """Write the output to its path in one step: the lines, or what `write` writes instead of them."""
+        if write is None and self._output.suffix.lower() != ".gz":
             durable_replace(self._path, self._output)
         else:
             with open_output(self._output) as file:
-                file.writelines(line.encode() for line in (self.lines() if content is None else [content]))
+                if write is None:
+                    file.writelines(line.encode() for line in self.lines())
+                else:
+                    write(file)
             self._path.unlink()
         self._journal.unlink(missing_ok=True)
         self._file.close()

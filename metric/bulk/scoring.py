@@ -12,17 +12,20 @@ import json
 import re
 import sys
 import warnings
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
+from bleurt_repro.metric.bulk.kept_rows import copy_rows
 from bleurt_repro.metric.bulk.ray_engine import Ahead, RayEngine
 from bleurt_repro.metric.bulk.resumable_output import PartialOutput
-from bleurt_repro.metric.files.records import STDIN, display_name
+from bleurt_repro.metric.files.records import STDIN, display_name, file_form
 from bleurt_repro.metric.files.texts import PairStream, Survey, arguments_of
-from bleurt_repro.metric.files.writing import error_context, is_stream, validate_output
+from bleurt_repro.metric.files.writing import error_context, is_stream, open_output, validate_output
 from bleurt_repro.metric.options import ScoreOptions, Shard, choose_shard
 from bleurt_repro.metric.statistics import CONFIDENCE, interval_text, mean_interval
 
@@ -53,6 +56,7 @@ def score_files(
     shard_index: int | None = None,
     system: str | None = None,
     overwrite: bool = False,
+    keep_above: float | None = None,
     engine: RayEngine | None = None,
 ) -> str:
     """Read texts, score them, and write one score per line or one JSON object.
@@ -68,6 +72,7 @@ def score_files(
         num_shards, shard_index: share of the input to score, into a separate file, as in `choose_shard`; by default all.
         system: name that is written before each score, with a tab, as mt-metrics-eval reads them.
         overwrite: whether to replace an output that bleurt-repro did not write.
+        keep_above: lowest score of the rows of `pairs` that are written, as they are, instead of the scores.
         engine: where windows are scored; by default in this process. Ray's workers read the input themselves.
 
     Returns:
@@ -80,14 +85,18 @@ def score_files(
     """
     if system is not None and (as_json or not system or any(letter in system for letter in "\t\r\n")):
         raise ValueError("--system takes a name without tabs and line ends, and lines of scores, not --json")
-    _check_extension(output, as_json, system)
+    if keep_above is None:
+        _check_extension(output, as_json, system)
+    else:
+        _check_filter(pairs, output, as_json or system is not None)
     shard = choose_shard(num_shards, shard_index)
     files = {"references": references, "candidates": candidates, "sources": sources, "pairs": pairs}
     if engine is not None:
         _check_for_ray(files, shard.count)
     path = None
     if output != "-":
-        path = validate_output(shard.output(output), (references, candidates, sources, pairs), OUR_SCORES, overwrite)
+        mark = OUR_SCORES if keep_above is None else NO_MARK
+        path = validate_output(shard.output(output), (references, candidates, sources, pairs), mark, overwrite)
     with PairStream(**files) as stream:
         survey = stream.survey()
         from bleurt_repro.metric.scorer import BleurtScorer  # loads torch: only once the input is known to be good
@@ -98,7 +107,14 @@ def score_files(
         on_ray = None if engine is None else _score_on_ray(engine, files, survey, options)
         run = _Run(scorer, options, stream, survey.records, shard, system, on_ray)
         run.announce()
-        if path is None:
+        rows = (
+            None
+            if keep_above is None or pairs is None
+            else _Rows(stream, pairs, keep_above, run.records, survey.records)
+        )
+        if rows is not None and (path is None or is_stream(path)):
+            counts = run.rows_to_stream(rows, path)
+        elif path is None:
             counts = run.to_stream(sys.stdout, as_json)
         elif is_stream(path):
             with error_context(path), path.open("a", encoding="utf-8", newline="\n") as opened:
@@ -116,8 +132,8 @@ def score_files(
                 "settings": settings,
             }
             with contextlib.closing(PartialOutput(path, identity)) as partial:
-                counts = run.to_file(partial, as_json)
-        return run.summary(counts)
+                counts = run.to_file(partial, as_json, rows)
+        return f"{'' if rows is None else rows.summary}{run.summary(counts)}"
 
 
 def _check_extension(output: str, as_json: bool, system: str | None) -> None:
@@ -129,6 +145,21 @@ def _check_extension(output: str, as_json: bool, system: str | None) -> None:
     if not as_json and extension in (tables | {".json"}) - ({".tsv"} if system else set()):
         advice = "or add --json" if extension == ".json" else "or add --json and name it .json"
         raise ValueError(f"score writes one score per line: name the output .txt, {advice}; found {output}")
+
+
+def _check_filter(pairs: str | None, output: str, has_lines: bool) -> None:
+    """Raise an error if rows could not be written as they are."""
+    if pairs is None:
+        raise ValueError("--keep-above writes rows of one file: give --pairs instead of --references and --candidates")
+    if has_lines:
+        raise ValueError("--keep-above writes rows of the input: leave out --json and --system")
+    form = file_form(pairs) or ".jsonl"
+    if output == "-" and form == ".parquet":
+        raise ValueError("Parquet cannot be written to standard output: name an --output that ends in .parquet")
+    if output != "-" and not is_stream(Path(output)) and file_form(output) != form:
+        raise ValueError(
+            f"--keep-above writes the format of the input: expected an output ending in {form}, found {output}"
+        )
 
 
 def _check_for_ray(files: Mapping[str, str | None], shards: int) -> None:
@@ -180,6 +211,44 @@ class _RayScorer:
 
 
 @dataclass
+class _Rows:
+    """The rows of the input that are kept, and their number.
+
+    Attributes:
+        stream: pairs that were scored.
+        path: name of their file.
+        threshold: lowest score of a row that is kept.
+        records: first record of the share, and the one after its last.
+        total: number of records of the whole input.
+        copied: number of rows that `copy` wrote.
+    """
+
+    stream: PairStream
+    path: str
+    threshold: float
+    records: tuple[int, int]
+    total: int
+    copied: int = 0
+
+    @property
+    def summary(self) -> str:
+        """Return how many rows were kept, for the line on standard error."""
+        first, last = self.records
+        return f"kept {self.copied:,} of {last - first:,} rows with a score of at least {self.threshold:g}; "
+
+    def copy(self, scores: Iterable[float], output: BinaryIO) -> None:
+        """Write the rows of the share whose scores are high enough."""
+        first, last = self.records
+        mask = chain(repeat(False, first), map(self._is_kept, scores), repeat(False, self.total - last))
+        copy_rows(self.stream.check_unchanged(), self.path, mask, output)
+
+    def _is_kept(self, score: float) -> bool:
+        high = score >= self.threshold
+        self.copied += high
+        return high
+
+
+@dataclass
 class _Run:
     """One pass over the records of a share.
 
@@ -217,11 +286,16 @@ class _Run:
                 stacklevel=3,
             )
 
-    def to_file(self, partial: PartialOutput, as_json: bool) -> Mapping[str, int]:
-        """Write the scores, including those of a killed run; return the counts of all of them."""
+    def to_file(self, partial: PartialOutput, as_json: bool, rows: _Rows | None = None) -> Mapping[str, int]:
+        """Write the scores, including those of a killed run, or the rows to keep; return the counts of all scores."""
         for result in self._results(partial.counts.get("records", 0)):
             partial.add(self._lines(result, as_json), **_counts(result))
-        partial.finish(self._json(partial.lines(), partial.counts) if as_json else None)
+        if rows is not None:
+            partial.finish(lambda file: rows.copy(map(float, partial.lines()), file))
+        elif as_json:
+            partial.finish(lambda file: file.write(self._json(partial.lines(), partial.counts).encode()))
+        else:
+            partial.finish()
         self._warn(partial.counts)
         return partial.counts
 
@@ -239,6 +313,18 @@ class _Run:
         if as_json:
             stream.write(self._json(lines, counts))
             stream.flush()
+        self._warn(counts)
+        return counts
+
+    def rows_to_stream(self, rows: _Rows, path: Path | None) -> Mapping[str, int]:
+        """Write the rows to keep to standard output, or to a device or pipe; return the counts of all scores."""
+        scores, counts = array("d"), Counter[str]()
+        for result in self._results(0):
+            counts.update(_counts(result))
+            scores.extend(round(score, DECIMALS) for score in result.scores)
+        with contextlib.nullcontext(sys.stdout.buffer) if path is None else open_output(path) as file:
+            rows.copy(scores, file)
+            file.flush()
         self._warn(counts)
         return counts
 

@@ -151,6 +151,18 @@ class PairStream:
         if last == self._survey.records:
             next(pairs, None)  # runs the check for further pairs
 
+    def check_unchanged(self) -> BinaryIO:
+        """Return the open file of pairs at its start, if its pairs are those that the survey read.
+
+        Raises:
+            ValueError: if they are not.
+        """
+        for _ in self.checked_pairs(self._survey):
+            pass
+        file = self._files["pairs"]
+        file.seek(0)
+        return file
+
     def checked_pairs(self, survey: Survey) -> Iterator[Pair]:
         """Read all pairs one by one, each block only if it is the one that the survey read.
 

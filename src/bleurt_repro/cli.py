@@ -146,6 +146,10 @@ def score(
         str | None,
         typer.Option(help="Name to write before each score, separated by a tab, as mt-metrics-eval reads them."),
     ] = None,
+    keep_above: Annotated[
+        float | None,
+        typer.Option(help="Write the rows of --pairs with at least this score, as they are, instead of scores."),
+    ] = None,
     overwrite: Overwrite = False,
     num_shards: Annotated[
         str | None,
@@ -177,6 +181,7 @@ def score(
         shard_index=shard_index,
         system=system,
         overwrite=overwrite,
+        keep_above=keep_above,
     )
     echo(summary, err=True)
 
