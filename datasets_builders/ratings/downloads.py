@@ -52,6 +52,7 @@ _RATINGS = "https://www.scss.tcd.ie/~ygraham"
 _GITHUB = "https://raw.githubusercontent.com"
 WMT21 = f"{_GITHUB}/wmt-conference/wmt21-news-systems/f41750dadbf2ba6ab01ca5380347d253298a3427"
 WMT22 = f"{_GITHUB}/wmt-conference/wmt22-news-systems/20240a2e96a50e823ea8cdf37fd8af52547146e3"
+MLQE_PE = f"{_GITHUB}/sheffieldnlp/mlqe-pe/2a670a1140416cf80507b5a829659383c878feb8"
 MQM = f"{_GITHUB}/google/wmt-mqm-human-evaluation/7fadea281aff8db61cc72fc3d469a4dca78b82a6"
 
 WMT_ARCHIVES: dict[int, tuple[Source, ...]] = {
@@ -79,6 +80,9 @@ WMT_ARCHIVES: dict[int, tuple[Source, ...]] = {
         ),
     ),
 }
+# Out of English, the ratings of 2017 are those of the News task; this copy of the official archive is the one known.
+WMT17_RATINGS = f"{_GITHUB}/jjzha/translationese/a6fb39e5de39d84d11be078e8ee27f346118cc6f"
+WMT17_FROM_ENGLISH = ("en-cs", "en-de", "en-fi", "en-lv", "en-ru", "en-tr", "en-zh")
 # From 2021 on, a file of ratings and a file of texts per language pair. The ratings of 2022 call Livonian "lv".
 WMT_PAIRS = {
     2021: ("cs-en", "de-en", "ha-en", "is-en", "ja-en", "ru-en", "zh-en"),
@@ -110,7 +114,8 @@ def wmt_sources(years: Iterable[int], language_pairs: Sequence[str]) -> list[Sou
 
     Args:
         years: years from 2015 to 2022; for 2020, which has no address that a program can read, it warns.
-        language_pairs: patterns such as "de-en" or "*-en"; from 2021 on, only their files are sources.
+        language_pairs: patterns such as "de-en" or "*-en"; of 2021 and later, and of 2017 out of English, only their
+            files are sources.
     """
     sources: list[Source] = []
     for year in years:
@@ -121,6 +126,10 @@ def wmt_sources(years: Iterable[int], language_pairs: Sequence[str]) -> list[Sou
                 "can read; to include them, unpack the archives of all years under one folder, and give it as data_dir",
                 stacklevel=3,
             )
+        for lp in WMT17_FROM_ENGLISH if year == 2017 else ():
+            if matches(lp, language_pairs):
+                name = f"newstest2017-humaneval/analysis/ad-seg-scores-{lp}.csv"
+                sources.append(Source(f"{WMT17_RATINGS}/{name}", f"wmt17/{name}"))
         for lp in WMT_PAIRS.get(year, ()):
             if matches(lp, language_pairs):
                 base, ratings, texts = WMT_RATINGS[year]

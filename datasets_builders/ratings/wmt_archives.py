@@ -4,10 +4,11 @@
 |---|---|---|
 | 2015, 2016 | `(DAseg.)newstest2016.human.cs-en` | `...source.cs-en`, `...reference.cs-en`, `...mt-system.cs-en` beside it |
 | 2017 | `DA-seglevel.csv` | `newstest2017-csen-src.cs`, `newstest2017-csen-ref.en`, `newstest2017.<system>.cs-en` |
+| 2017, out of English | `newstest2017-humaneval/**/ad-seg-scores-en-cs.csv` | as above |
 | 2018 to 2020 | `newstest2018-humaneval/**/ad-seg-scores-cs-en.csv` | as in 2017, of that year |
 | 2021, 2022 | `newstest2021-toen/ad-seg-scores-cs-en.csv` | `newstest2021.cs-en.all.xml`, `wmttest2022.cs-en.all.xml` |
 
-`wmt_downloads` has the addresses of the archives and repositories.
+`downloads` has the addresses of the archives and repositories.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ DA_SEGLEVEL = "DA-seglevel.csv"
 RR_SEGLEVEL = "RR-seglevel.csv"  # pairs of systems, which `relative_ranks` reads
 AD_SEG_SCORES = re.compile(r"ad-seg-scores-([a-z]{2}-[a-z]{2})\.csv")
 HUMANEVAL = re.compile(r"newstest(\d{4})-(?:humaneval|toen)")
-# Up to 2017 the Metrics task collected separate ratings, 15 per segment; `ad-seg-scores` has those of the News task.
+# Up to 2017 the Metrics task collected separate ratings, 15 per segment; `ad-seg-scores` has those of the News task,
+# which are read of 2017 only out of English, where the Metrics task rated two pairs.
 FIRST_AD_SEG_SCORES = 2018
+FIRST_FROM_ENGLISH = 2017
 FIRST_XML = 2021
 # Of the two files for zh-en in 2019, the one that the paper's authors read in their own import.
 PREFERRED = "turkle-sntlevel"
@@ -76,9 +79,11 @@ def read_archives(
     for (year, lp), file in _daseg_files(files).items():
         if select(lp):
             ratings.extend(_read_daseg(file, year, lp))
+    ad_seg_scores = _ad_seg_scores_files(files)
+    from_english = {lp for year, lp in ad_seg_scores if year == FIRST_FROM_ENGLISH}
     for file in files.get(DA_SEGLEVEL, [])[:1]:
-        ratings.extend(_read_da_seglevel(file, select, texts))
-    for (year, lp), file in _ad_seg_scores_files(files).items():
+        ratings.extend(_read_da_seglevel(file, lambda lp: select(lp) and lp not in from_english, texts))
+    for (year, lp), file in ad_seg_scores.items():
         if not select(lp):
             continue
         if year >= FIRST_XML:
@@ -131,7 +136,7 @@ def _ad_seg_scores_files(files: Files) -> dict[tuple[int, str], Path]:
         if match := AD_SEG_SCORES.fullmatch(name):
             for path in paths:
                 year = next((int(digits) for folder in path.parts for digits in HUMANEVAL.findall(folder)), 0)
-                if year >= FIRST_AD_SEG_SCORES:
+                if year >= (FIRST_FROM_ENGLISH if match[1].startswith("en-") else FIRST_AD_SEG_SCORES):
                     lp = RENAMED_PAIRS.get((year, match[1]), match[1])
                     candidates.setdefault((year, lp), []).append(path)
     for (year, lp), paths in candidates.items():

@@ -60,7 +60,10 @@ TextColumn = Annotated[
 )
 def data_wmt(
     config_name: Annotated[
-        str, typer.Option(help="Year to test on (2017, 2018, 2019, ...), or 'all' to train on every year.")
+        str,
+        typer.Option(
+            help="Year to test on (2017, 2018, 2019, ...), 'all' to train on every year, or '2022-by-document' to divide 2022."
+        ),
     ],
     output: Annotated[
         str, typer.Option("--output", "-o", help="Folder to write: the splits train, validation and test.")
@@ -205,24 +208,62 @@ def data_webnlg(
     cls=Command,
     epilog=examples(
         "bleurt-repro data mqm --config-name zh-en --output mqm-zh-en",
-        "bleurt-repro data mqm --config-name en-de --data-dir repositories --output mqm-en-de",
+        "bleurt-repro data mqm --config-name ted-en-de --data-dir repositories --output mqm-ted-en-de",
     ),
 )
 def data_mqm(
-    config_name: Annotated[str, typer.Option(help="Language pair: zh-en or en-de.")],
+    config_name: Annotated[
+        str,
+        typer.Option(
+            help="Set: zh-en or en-de (news of 2021); with marked errors 2020-zh-en, 2020-en-de, ted-zh-en, ted-en-de, "
+            "2022-zh-en or 2022-en-de."
+        ),
+    ],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder to write: the splits validation and test.")],
     data_dir: Annotated[
         str | None,
-        typer.Option(help="Folder with the scores and texts of WMT 2021.", show_default="download the official files"),
+        typer.Option(
+            help="Folder with the official files, or a file of the ratings.",
+            show_default="download the official files",
+        ),
     ] = None,
     format: Format = "jsonl",
     overwrite: Overwrite = False,
 ) -> None:
-    """Write expert ratings (MQM) of translations from WMT 2021."""
+    """Write expert ratings (MQM) of translations from WMT 2020 to 2022."""
     from bleurt_repro.datasets_builders.ratings.export import export_builder
     from bleurt_repro.datasets_builders.ratings.mqm import MqmRatings
 
     _print_counts(export_builder(MqmRatings, config_name, output, format, overwrite, data_dir=data_dir))
+
+
+@data_app.command(
+    "mlqe",
+    cls=Command,
+    epilog=examples(
+        "bleurt-repro data mlqe --config-name ro-en --output mlqe-ro-en",
+        "bleurt-repro data mlqe --config-name en-de --data-dir mlqe-pe/data --output mlqe-en-de",
+    ),
+)
+def data_mlqe(
+    config_name: Annotated[
+        str, typer.Option(help="Language pair: et-en, ne-en, ro-en, ru-en, si-en, en-de or en-zh.")
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Folder to write: the splits train, validation and test.")
+    ],
+    data_dir: Annotated[
+        str | None,
+        typer.Option(help="Folder with the unpacked archives.", show_default="download the official archives"),
+    ] = None,
+    format: Format = "jsonl",
+    overwrite: Overwrite = False,
+) -> None:
+    """Write ratings of translations by professional translators, with post-edits (MLQE-PE)."""
+    from bleurt_repro.datasets_builders.ratings.export import export_builder
+    from bleurt_repro.datasets_builders.ratings.mlqe import MlqePe
+
+    _print_counts(export_builder(MlqePe, config_name, output, format, overwrite, data_dir=data_dir))
 
 
 @data_app.command(

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from bleurt_repro.cli import main
-from bleurt_repro.datasets_builders.ratings import downloads, webnlg
+from bleurt_repro.datasets_builders.ratings import downloads, mlqe, mqm, webnlg
 from bleurt_repro.datasets_builders.ratings.downloads import Source, download, wmt_sources
+from bleurt_repro.datasets_builders.ratings.mlqe import MlqePe
+from bleurt_repro.datasets_builders.ratings.mqm import MqmRatings
 from bleurt_repro.datasets_builders.ratings.relative_ranks import WmtRelativeRanks
 from bleurt_repro.datasets_builders.ratings.webnlg import WebNlgRatings
 from bleurt_repro.datasets_builders.ratings.wmt import TARGET_YEARS, WmtRatings
@@ -262,6 +264,48 @@ def test_webnlg_is_downloaded(server, monkeypatch):
     monkeypatch.setattr(webnlg, "WEBNLG", source)
     [row] = WebNlgRatings().splits()["test"]
     assert (row["segment_id"], row["system"], row["candidate"]) == (7, "adapt", "fox sleeps .")
+
+
+def test_mlqe_is_downloaded_by_one_command(server, monkeypatch, tmp_path):
+    header = "index\toriginal\ttranslation\tscores\tmean\tz_scores\tz_mean\tmodel_scores\n"
+    for name, prefix in (("train", "train"), ("dev", "dev"), ("test", "test20")):
+        for lp in ("ro-en", "et-en"):
+            line = f"0\tUnu.\t{lp} {name}.\t[80, 90]\t85\t[0, 1]\t0.5\t-1\n"
+            ratings = {f"{lp}-{name}/{prefix}.{lp.replace('-', '')}.df.short.tsv": header + line}
+            server.files[f"/data/direct-assessments/{name}/{lp}-{name}.tar.gz"] = archive(ratings)
+            edits = archive({f"{lp}-{name}/{prefix}.pe": f"{lp} edited .\n"})
+            server.files[f"/data/post-editing/{name}/{lp}-{name}.tar.gz"] = edits
+    monkeypatch.setattr(mlqe, "MLQE_PE", server.url)
+    MlqePe("et-en").splits()  # its archives stand beside those of the other pair
+    server.cut["/data/post-editing/dev/ro-en-dev.tar.gz"] = 60
+    output = str(tmp_path / "out")
+    with pytest.raises(SystemExit) as end:
+        main(["data", "mlqe", "--config-name", "ro-en", "--output", output])
+    assert end.value.code == 0
+    assert [path for path, _ in server.requests].count("/data/post-editing/dev/ro-en-dev.tar.gz") == 2
+    [row] = [json.loads(line) for line in (tmp_path / "out/test.jsonl").read_text().splitlines()]
+    assert (row["candidate"], row["reference"], row["n_annotations"]) == ("ro-en test.", "ro-en edited .", 2)
+
+
+def test_marked_errors_are_downloaded(server, monkeypatch):
+    columns = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity"
+    rows = [
+        f"{system}\td\t1\t{segment}\tr1\tYi.\tOne.\tStyle/Awkward\t{severity}"
+        for segment in (1, 2)
+        for system, severity in (("A.1", "Major"), ("B.2", "Minor"), ("Human-A.0", "Minor"))
+    ]
+    server.files["/newstest2020/zhen/mqm_newstest2020_zhen.tsv"] = "\n".join([columns, *rows]).encode()
+    monkeypatch.setattr(mqm, "MQM", server.url)
+    splits = MqmRatings("2020-zh-en").splits()
+    assert [row["raw_score"] for rows in splits.values() for row in rows] == [-5.0, -1.0, -5.0, -1.0]
+
+
+@pytest.mark.filterwarnings("ignore:no ratings of")
+def test_out_of_english_2017_is_downloaded_too(wmt, monkeypatch):
+    monkeypatch.setattr(downloads, "WMT17_RATINGS", f"{wmt.url}/copy")
+    wmt.files["/copy/newstest2017-humaneval/analysis/ad-seg-scores-en-cs.csv"] = ad_seg_scores().encode()
+    with pytest.raises(FileNotFoundError, match="no file newstest2017-encs-src.en"):
+        WmtRatings("2018", language_pairs=["en-cs"]).splits()
 
 
 def test_every_year_but_2020_has_addresses_and_each_file_a_place_of_its_own():

@@ -115,3 +115,98 @@ def test_splits_and_scores_are_those_of_the_converted_files(shared_data, lp, cou
         assert {names[row["split"]] for row in split} == {name}
     scores = mqm.standardise(np.array([row["raw_score"] for row in rows]))
     assert scores.tolist() == pytest.approx([row["z_score"] for row in rows])
+
+
+MARKED_ERRORS = """system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment
+Nemo\tt1\t1\t1\tr1\tEins.\tA <v>bad</v> one.\tAccuracy/Mistranslation\tMajor\t
+Nemo\tt1\t1\t1\tr1\tEins.\tA bad one<v>.</v>\tFluency/Punctuation\tMinor\t"odd
+Nemo\tt1\t1\t1\tr2\tEins.\tA bad one.\tNo-error\tNo-error\t
+metricsystem1\tt1\t1\t1\tr1\t<v>Ei</v>ns.\tOne.\tAccuracy/Omission\tminor
+metricsystem1\tt1\t1\t1\tr1\tEins.\t<v>O</v>ne.\tStyle/Awkward\tNeutral
+refB\tt1\t1\t1\tr1\tEins.\tThe <v>one</v>.\tStyle/Awkward\tMajor
+ref\tt1\t1\t1\tr1\tEins.\tPoor.\tNo-error\tNo-error
+Nemo\tt1\t2\t2\tr1\tZwei.\tXyz\tNon-translation!\tMajor
+ref.B\tt1\t2\t2\tr1\tZwei.\tTwo.\tno-error\tno-error
+Nemo\tt1\t3\t3\tr1\tDrei.\tThree.\tNo-error\tNo-error
+"""
+
+
+@pytest.fixture
+def marked(tmp_path):
+    (tmp_path / "mqm_ted_zhen.tsv").write_text(MARKED_ERRORS)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore:.*left out 1 outputs without reference B")
+def test_marked_errors_are_weighed_and_averaged_over_raters(marked):
+    ratings = mqm.read_marked([marked], "ted-zh-en")
+    found = [(row["segment_id"], row["system"], row["raw_score"], row["n_annotations"]) for row in ratings]
+    # By hand: raters 5 + 0.1 and 0; a minor and a neutral error; no translation.
+    assert found == [(1, "Nemo", pytest.approx(-2.55), 2), (1, "metricsystem1", -1.0, 1), (2, "Nemo", -25.0, 1)]
+    assert {key: ratings[0][key] for key in ("year", "lp", "source", "reference", "candidate")} == {
+        "year": 2021,
+        "lp": "zh-en",
+        "source": "Eins.",
+        "reference": "The one.",
+        "candidate": "A bad one.",
+    }
+    spans = [(span["side"], span["start"], span["end"], span["severity"]) for row in ratings for span in row["spans"]]
+    assert spans == [
+        ("target", 2, 5, "Major"),
+        ("target", 9, 10, "Minor"),
+        ("source", 0, 2, "minor"),
+        ("target", 0, 1, "Neutral"),
+        ("target", None, None, "Major"),
+    ]
+    assert ratings[0]["candidate"][2:5] == "bad"
+
+
+def test_outputs_without_the_standard_reference_are_counted(marked):
+    with pytest.warns(UserWarning, match=r"mqm_ted_zhen\.tsv: left out 1 outputs without reference B"):
+        mqm.read_marked([marked], "ted-zh-en")
+
+
+def test_the_layout_of_2022_names_segments_otherwise(tmp_path):
+    header, *lines = MARKED_ERRORS.replace("refB", "refA").splitlines()
+    header = header.replace("doc_id\tseg_id", "docSegId\tglobalSegId")
+    path = tmp_path / "mqm_generalMT2022_zhen.tsv"
+    path.write_text("\n".join([header, *lines[:6]]) + "\n")
+    assert [row["raw_score"] for row in mqm.read_marked([tmp_path], "2022-zh-en")] == pytest.approx([-2.55, -1.0])
+
+
+@pytest.mark.filterwarnings("ignore:.*left out 1 outputs")
+def test_the_builder_keeps_the_spans(marked, tmp_path):
+    builder = MqmRatings("ted-zh-en", data_dir=marked, cache_dir=str(tmp_path / "cache"))
+    builder.download_and_prepare()
+    rows = builder.as_dataset(split="validation").to_list()
+    assert rows == builder.splits()["validation"] and len(rows[0]["spans"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("Nemo\tt1\t3", "line 12: expected system, seg_id, rater"),
+        ("Nemo\tt1\t3\t3\tr1\tDrei.\tThree.\tStyle\tbad", "line 12: expected a severity .*, found 'bad'"),
+    ],
+)
+def test_a_bad_line_of_marked_errors_is_named(marked, line, message):
+    (marked / "mqm_ted_zhen.tsv").write_text(MARKED_ERRORS + line + "\n")
+    with pytest.raises(ValueError, match=message):
+        mqm.read_marked([marked], "ted-zh-en")
+    (marked / "mqm_ted_zhen.tsv").write_text("system\ttarget\n")
+    with pytest.raises(ValueError, match="no column seg_id, rater, source, category, severity; found system, target"):
+        mqm.read_marked([marked], "ted-zh-en")
+
+
+@pytest.mark.parametrize("name", mqm.MARKED)
+def test_marked_errors_need_one_file(name):
+    [source] = mqm.mqm_sources(name)
+    assert source.url == f"{downloads.MQM}/{mqm.MARKED[name][0]}"
+    assert name[-5:].replace("-", "") in source.path
+
+
+def test_a_file_that_has_the_rows_is_split_the_same_way(folder, tmp_path):
+    splits = MqmRatings("en-de", data_dir=folder).splits()
+    rows = [row for split in splits.values() for row in split]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert MqmRatings("en-de", data_dir=tmp_path / "rows.jsonl").splits() == splits

@@ -95,6 +95,23 @@ def test_only_the_language_pairs_wanted_need_texts(archives):
         read_wmt(archives, language_pairs=["en-zh"])
 
 
+def test_out_of_english_the_ratings_of_the_news_task_are_read(archives):
+    for year in (2017, 2018):
+        put_texts(archives / f"texts{year}", year, "en-zh", ["Told.3"])
+        file = f"newstest{year}-humaneval/analysis/ad-seg-scores-en-zh.csv"
+        put(archives, file, "SYS SID RAW.SCR Z.SCR N", f"Told.3 2 7{year % 10} -0.5 3")
+    put(archives, "newstest2017-humaneval/analysis/ad-seg-scores-de-en.csv", "SYS SID RAW.SCR Z.SCR N", "A.1 1 9 9 1")
+    ratings = read_wmt(archives, language_pairs=["en-*", "de-en"])
+    assert values(ratings, "year", "lp", "segment_id", "score", "raw_score", "candidate")[1:] == [
+        (2017, "de-en", 2, -0.75, None, "Well 2 by B-nmt.22"),
+        (2017, "de-en", 1, 0.25, None, "Well 1 by A.1"),
+        (2017, "en-zh", 2, -0.5, 77.0, "Well 2 by Told.3"),
+        (2018, "en-zh", 2, -0.5, 78.0, "Well 2 by Told.3"),
+    ]
+    splits = WmtRatings("2018", data_dir=archives, language_pairs="en-zh", validation_ratio=0).splits()
+    assert {name: values(rows, "year") for name, rows in splits.items()} == {"train": [(2017,)], "test": [(2018,)]}
+
+
 def test_the_fingerprint_follows_the_texts(archives):
     before = source_fingerprint(archives)
     put(archives, "wmt18-metrics-task-nohybrids/txt/sources/newstest2018-csen-src.cs", "Zdroj 1", "Zdroj 2")
