@@ -7,10 +7,12 @@ official sources (`downloads`), or read from local files or from the Hub (`wmt_s
 
 from __future__ import annotations
 
+import hashlib
 import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,14 @@ from bleurt_repro.datasets_builders.ratings.builder import RatingsBuilder
 from bleurt_repro.datasets_builders.ratings.downloads import wmt_sources
 from bleurt_repro.datasets_builders.ratings.rating_files import RATING_COLUMNS, Rating, ratings_features
 from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
+from bleurt_repro.datasets_builders.ratings.wmt_archives import index_files
 from bleurt_repro.datasets_builders.ratings.wmt_sources import TO_ENGLISH, read_wmt, source_fingerprint
+from bleurt_repro.datasets_builders.ratings.wmt_xml import XmlTexts
 
 FIRST_YEAR, LAST_YEAR = 2015, 2022
 TARGET_YEARS = tuple(str(year) for year in range(FIRST_YEAR + 1, LAST_YEAR + 1))
 EVERY_YEAR = "all"
+BY_DOCUMENT = "2022-by-document"
 # BLEURT, section B.2: 10 % for 2017 and 2018, 5 % for 2019, whose training set is larger.
 VALIDATION_RATIOS = {"2016": 0.10, "2017": 0.10, "2018": 0.10}
 LATER_VALIDATION_RATIO = 0.05
@@ -104,6 +109,7 @@ class WmtRatings(WmtBuilder):
     """Ratings of translations, standardised by annotator, as the train, validation and test sets of a year.
 
     See `WmtBuilder` for the sources, `split_by_year` for the options, `rating_files.RATING_COLUMNS` for the columns.
+    "2022-by-document" divides the ratings of 2022 alone, by `document_split`.
 
     Example:
         >>> builder = WmtRatings("2018", language_pairs=["de-en", "zh-en"])  # doctest: +SKIP
@@ -113,7 +119,7 @@ class WmtRatings(WmtBuilder):
 
     DATASET_NAME = "wmt_ratings"
     BUILDER_CONFIG_CLASS = WmtRatingsConfig
-    BUILDER_CONFIGS = [WmtRatingsConfig(name=name) for name in (*TARGET_YEARS, EVERY_YEAR)]
+    BUILDER_CONFIGS = [WmtRatingsConfig(name=name) for name in (*TARGET_YEARS, EVERY_YEAR, BY_DOCUMENT)]
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
@@ -126,12 +132,16 @@ class WmtRatings(WmtBuilder):
 
     def years(self) -> list[int]:
         """Return the years up to the target year."""
+        if self.config.name == BY_DOCUMENT:
+            return [LAST_YEAR]
         last = LAST_YEAR if self.config.name == EVERY_YEAR else int(self.config.name)
         return list(range(FIRST_YEAR, last + 1))
 
     def splits(self) -> dict[str, list[Rating]]:
         """Return the rows of each split, without writing anything but downloads."""
         config = self.config
+        if config.name == BY_DOCUMENT:
+            return self._split_by_document()
         return split_by_year(
             self.ratings(),
             config.name,
@@ -140,6 +150,23 @@ class WmtRatings(WmtBuilder):
             one_record_per_system=config.one_record_per_system,
             average_duplicates=config.average_duplicates,
         )
+
+    def _split_by_document(self) -> dict[str, list[Rating]]:
+        """Divide the ratings of 2022 such that all of a document are in one set, by `document_split`."""
+        folders = self.config.data_dir or self.download(wmt_sources(self.years(), self.config.language_pairs))
+        files = index_files(folders)
+        documents = cache(lambda lp: XmlTexts(files, LAST_YEAR, lp).documents)
+        splits: dict[str, list[Rating]] = {"train": [], "validation": [], "test": []}
+        for rating in self.ratings():
+            if rating["year"] == LAST_YEAR:
+                splits[document_split(documents(rating["lp"])[rating["segment_id"] - 1])].append(rating)
+        return {name: rows for name, rows in splits.items() if rows}
+
+
+def document_split(document: str) -> str:
+    """Return "test" for 15 % of the documents of 2022, "validation" for 5 %, else "train", by a hash of the id."""
+    percent = int(hashlib.sha256(f"wmt22{document}".encode()).hexdigest(), 16) % 100
+    return "test" if percent < 15 else "validation" if percent < 20 else "train"
 
 
 def split_by_year(

@@ -37,6 +37,7 @@ class XmlTexts:
         sources: sources in the order of the test set.
         references: references, None where a document has none.
         outputs: outputs by system, None where a document has none.
+        documents: ids of the documents of the lines.
     """
 
     def __init__(self, files: Mapping[str, Sequence[Path]], year: int, lp: str, translator: str | None = None) -> None:
@@ -48,11 +49,14 @@ class XmlTexts:
         self.sources: list[str] = []
         self.references: list[str | None] = []
         self.outputs: dict[str, list[str | None]] = {}
+        self.documents: list[str] = []
         lines_by_document: dict[str, list[int]] = {}
         for document in self._root().iter("doc"):
             first = len(self.sources)
             self._add(document)
-            lines_by_document.setdefault(document.get("id", ""), []).extend(range(first, len(self.sources)))
+            lines = range(first, len(self.sources))
+            lines_by_document.setdefault(document.get("id", ""), []).extend(lines)
+            self.documents += [document.get("id", "")] * len(lines)
         # Line of the test set, from 0, of each segment number of the ratings.
         self.lines = [line for _, lines in sorted(lines_by_document.items()) for line in lines]
 

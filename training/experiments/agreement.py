@@ -1,18 +1,19 @@
 """Measure how well metrics agree with people, on any file of ratings or of relative ranks.
 
-    bleurt-repro experiment agreement --ratings wmt18.jsonl --baselines sentbleu chrf++ --output OUT
+    bleurt-repro experiment agreement --ratings mine.jsonl --baselines sentbleu chrf++ --output OUT
+    bleurt-repro experiment agreement --ratings mqm21 --baselines sentbleu chrf++ --output OUT
     bleurt-repro experiment agreement --relative-ranks ranks.jsonl --checkpoint ORG/NAME --output OUT
     bleurt-repro experiment agreement --ratings wmt18.jsonl --checkpoint ORG/NAME --measures acc_eq spa --output OUT
 
-OUT gets results.json (figures, intervals, tests, seed, signatures, fingerprint of the data) and, drawn from it alone,
+`YARDSTICKS` has names of public ratings, which are downloaded. OUT gets results.json (figures, intervals, tests, seed, signatures, fingerprint of the data) and, drawn from it alone,
 table.md, comparisons.md, agreement.png and agreement.svg. Scores are kept in OUT/cells: a killed run resumes. The table says
 which checkpoints were fine-tuned on references that are measured here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,35 @@ from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.results import Result
 
 if TYPE_CHECKING:
+    from bleurt_repro.datasets_builders.ratings.rating_files import Rating
     from bleurt_repro.training.metrics.rows import Texts
     from bleurt_repro.training.metrics.samples import Sample
 
-__all__ = ["AgreementOptions", "draw_table", "main", "run_agreement"]
+__all__ = ["YARDSTICKS", "AgreementOptions", "draw_table", "main", "run_agreement"]
+
+DEFAULT_MEASURES = ("kendall_tau", "pearson_r")
+YARDSTICK_MEASURES = ("kendall_tau", "pearson_r", "acc_eq", "kendall_by_item", "system_accuracy", "spa")
+
+
+def _mqm21(data_dir: str | None, split: str) -> list[Rating]:
+    from bleurt_repro.datasets_builders.ratings.mqm import MqmRatings
+
+    return MqmRatings("zh-en", data_dir=data_dir).splits()[split]
+
+
+def _wmt(data_dir: str | None, name: str) -> list[Rating]:
+    from bleurt_repro.datasets_builders.ratings.wmt import WmtRatings
+
+    return WmtRatings(name, data_dir=data_dir).splits()["test"]
+
+
+# Public ratings by name: their title, and the function that reads them from a folder or downloads them.
+YARDSTICKS: dict[str, tuple[str, Callable[[str | None], list[Rating]]]] = {
+    "mqm21": ("MQM 2021, Chinese to English, test half", lambda data_dir: _mqm21(data_dir, "test")),
+    "mqm21-dev": ("MQM 2021, Chinese to English, validation half", lambda data_dir: _mqm21(data_dir, "validation")),
+    "wmt22": ("WMT 2022, to English, test split", lambda data_dir: _wmt(data_dir, "2022-by-document")),
+    "wmt18": ("WMT 2018, to English", lambda data_dir: _wmt(data_dir, "2018")),
+}
 
 
 @dataclass
@@ -35,19 +61,30 @@ class AgreementOptions:
 
     output: str = field(metadata={"help": "Folder for results, tables and plots."})
     ratings: str | None = field(
-        default=None, metadata={"help": "File of ratings with the columns reference, candidate, score, ..."}
+        default=None,
+        metadata={
+            "help": "File of ratings with the columns reference, candidate, score, ..., or the name of public ratings: mqm21, "
+            "mqm21-dev, wmt22 or wmt18."
+        },
+    )
+    data_dir: str | None = field(
+        default=None,
+        metadata={"help": "Folder or file that named ratings are read from; by default they are downloaded."},
     )
     relative_ranks: str | None = field(
         default=None,
         metadata={"help": "File of relative ranks instead: reference, candidate_better, candidate_worse."},
     )
-    by: str = field(default="lp", metadata={"help": "Column to group by; figures are averaged over groups."})
+    by: str = field(
+        default="lp",
+        metadata={"help": "Column to group by, or length (of the reference); figures are averaged over groups."},
+    )
     title: str | None = field(default=None, metadata={"help": "Name of the data in tables and plots."})
     average_duplicates: bool = field(
         default=False, metadata={"help": "Average the scores of ratings with equal reference and candidate."}
     )
     measures: list[str] = field(
-        default_factory=lambda: ["kendall_tau", "pearson_r"],
+        default_factory=lambda: list(DEFAULT_MEASURES),
         metadata={
             "help": "Measures of all ratings: kendall_tau, pearson_r, spearman_rho; by segment: acc_eq, kendall_by_item, "
             "pearson_by_item; of systems: kendall_by_system, pearson_by_system, system_kendall, system_pearson, "
@@ -105,6 +142,8 @@ def run_agreement(
         raise ValueError("nothing to measure: name at least one checkpoint or baseline")
     for name in metrics.baselines:
         find_baseline(name)
+    run_command = command("agreement", (options, metrics))
+    options = _read_yardstick(options)
     texts, samples, records = _read(options)
     _check_variance(samples)
     rows = score_metrics(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options)
@@ -116,7 +155,7 @@ def run_agreement(
     }
     result = Result(
         kind="agreement",
-        command=command("agreement", (options, metrics)),
+        command=run_command,
         seed=metrics.seed,
         signatures=signatures(rows),
         data=data_record(path, records),
@@ -124,6 +163,29 @@ def run_agreement(
     )
     write_report(options.output, result)
     return result
+
+
+def _read_yardstick(options: AgreementOptions) -> AgreementOptions:
+    """Write named ratings as a file into the output, and return the options with this file, a title and measures.
+
+    Raises:
+        ValueError: if there is no such file, and no ratings of this name.
+    """
+    from bleurt_repro.metric.files.writing import write_json_lines
+
+    if options.ratings is None or options.ratings not in YARDSTICKS or Path(options.ratings).is_file():
+        if options.data_dir is not None:
+            names = ", ".join(YARDSTICKS)
+            raise ValueError(
+                f"data_dir is for named ratings ({names}), found --ratings {options.ratings}: leave it out"
+            )
+        return options
+    title, read_rows = YARDSTICKS[options.ratings]
+    path = Path(options.output) / "ratings" / f"{options.ratings}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json_lines(path, read_rows(options.data_dir))
+    measures = YARDSTICK_MEASURES if options.measures == list(DEFAULT_MEASURES) else options.measures
+    return replace(options, ratings=str(path), title=options.title or title, measures=list(measures))
 
 
 def _read(options: AgreementOptions) -> tuple[Texts, list[Sample], int]:

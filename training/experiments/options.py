@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from bleurt_repro.training.metrics.options import shorten
 
 # Settings that no figure depends on.
-NOT_IN_COMMANDS = ("output", "keep_models", "cache")
+NOT_IN_COMMANDS = ("output", "keep_models", "cache", "data_dir")
 
 
 @dataclass

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 ONE_GROUP = "all"  # name of the group where the ratings have no language pairs
 LANGUAGE_PAIR = "lp"  # column by which ratings are grouped unless another one is named
+LENGTH = "length"  # groups that are made here if the ratings have no such column
 RATING_MEASURES = ("kendall_tau", "pearson_r")
 # Measures of the WMT Metrics task since 2022; they need the segment and the system of each rating.
 BY_SEGMENT = ("acc_eq", "kendall_by_item", "pearson_by_item")
@@ -55,7 +56,8 @@ def read_ratings(path: str | Path, by: str, average_duplicates: bool = False) ->
 
     Args:
         path: file of ratings, as `rating_records` takes it.
-        by: column to group by; records without language pairs form one group.
+        by: column to group by; records without language pairs form one group. "length" makes three groups of about the
+            same size, by the number of characters of the reference.
         average_duplicates: merge the ratings of equal group, reference and candidate into one, with the mean score.
 
     Raises:
@@ -69,13 +71,20 @@ def read_ratings(path: str | Path, by: str, average_duplicates: bool = False) ->
     table = pandas.DataFrame(rating_records(path))
     if by not in table:  # a column that the project does not know
         values = [record.get(by) for _, record in read_records(path)]
-        table[by] = values
+        table[by] = values if by != LENGTH or any(value is not None for value in values) else _length_groups(table)
     table = _fill_groups(table, by)
     if average_duplicates:
         rules = {name: "mean" if name in ("score", "raw_score") else "first" for name in table if name != by}
         keys = [by, "reference", "candidate"]
         table = table.groupby(keys, sort=False, as_index=False).agg({n: r for n, r in rules.items() if n not in keys})
     return table
+
+
+def _length_groups(table: pandas.DataFrame) -> NDArray[Any]:
+    lengths = table["reference"].str.len()
+    short, medium = (int(length) for length in np.quantile(lengths, (1 / 3, 2 / 3), method="lower"))
+    names = [f"1. up to {short} characters", f"2. {short + 1} to {medium} characters"]
+    return np.select([lengths <= short, lengths <= medium], names, f"3. over {medium} characters")
 
 
 def _fill_groups(table: pandas.DataFrame, by: str) -> pandas.DataFrame:

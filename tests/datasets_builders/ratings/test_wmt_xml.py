@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from bleurt_repro.datasets_builders.ratings.wmt import WmtRatings, document_split
 from bleurt_repro.datasets_builders.ratings.wmt_archives import index_files, read_archives
 from bleurt_repro.datasets_builders.ratings.wmt_xml import XmlTexts
 from tests.wmt_xml_files import make_document
@@ -113,3 +114,28 @@ def test_all_rows_of_real_files_equal_the_converted_ones(shared_data, file, lp, 
     actual = sorted(tuple(row[name] for name in columns) for row in ratings)
     expected = sorted(tuple(row[names.get(name, name)] for name in columns) for row in converted)
     assert actual == expected
+
+
+def test_2022_is_divided_by_document(tmp_path):
+    names = [f"d{n}" for n in range(60)]
+    splits_of_names = {name: document_split(name) for name in names}
+    assert set(splits_of_names.values()) == {"train", "validation", "test"}
+    scores = [f"Online-A.1 {number} 50 0.5 1" for number in range(1, 121)]
+    write(tmp_path, scores, {name: [f"{name} 1", f"{name} 2"] for name in reversed(names)}, "wmttest2022")
+    splits = WmtRatings("2022-by-document", data_dir=tmp_path).splits()
+    for split, rows in splits.items():
+        assert {row["source"] for row in rows} == {
+            f"{name} {n}" for name in names for n in (1, 2) if splits_of_names[name] == split
+        }
+
+
+def test_the_split_of_real_documents_is_that_of_the_converted_file(shared_data, tmp_path):
+    if not (shared_data / "raw").is_dir():
+        pytest.skip("no files of the original repositories")
+    builder = WmtRatings("2022-by-document", data_dir=shared_data / "raw", language_pairs="ru-en")
+    with gzip.open(shared_data / "ratings/wmt22_da_to_en.jsonl.gz", "rt", encoding="utf-8") as lines:
+        converted = [row for row in map(json.loads, lines) if row["lp"] == "ru-en"]
+    names = {"train": "train", "validation": "dev", "test": "test"}
+    for split, rows in builder.splits().items():
+        expected = sorted((row["segment_id"], row["system"]) for row in converted if row["split"] == names[split])
+        assert sorted((row["segment_id"], row["system"]) for row in rows) == expected

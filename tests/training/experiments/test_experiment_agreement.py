@@ -12,7 +12,12 @@ from sacrebleu.metrics import CHRF
 from typer.testing import CliRunner
 
 from bleurt_repro.cli import app
-from bleurt_repro.training.experiments.agreement import AgreementOptions, draw_table, run_agreement
+from bleurt_repro.training.experiments.agreement import (
+    YARDSTICK_MEASURES,
+    AgreementOptions,
+    draw_table,
+    run_agreement,
+)
 from bleurt_repro.training.metrics.options import MetricOptions
 from bleurt_repro.training.metrics.rows import Texts, score_texts
 from bleurt_repro.training.metrics.samples import read_ratings
@@ -88,9 +93,8 @@ def test_an_overlap_with_training_references_is_said(tmp_path, tiny_scorer):
     with pytest.warns(
         UserWarning, match="seen was fine-tuned on 1 of the 1 different references .*measure it on other"
     ):
-        results = run(
-            tmp_path / "out", ratings=ratings, checkpoint=[str(seen), str(unseen), unknown], baselines=["ter"]
-        )
+        checkpoints = [str(seen), str(unseen), unknown]
+        results = run(tmp_path / "out", ratings=ratings, checkpoint=checkpoints, baselines=["ter"], resamples=0)
     table = (tmp_path / "out" / "table.md").read_text()
     lines = table[table.index("Training references among those measured:") :].splitlines()[1:5]
     assert lines == [
@@ -247,3 +251,52 @@ def test_ranks_without_the_column_to_group_by_are_refused(tmp_path):
     path.write_text(json.dumps({"reference": "a b", "candidate_better": "a", "candidate_worse": "b"}))
     with pytest.raises(ValueError, match="no record has a topic to group by"):
         run(tmp_path / "out", relative_ranks=str(path), by="topic", baselines=["chrf++"])
+
+
+def write_mqm(folder):
+    """Write expert ratings of two systems for four segments, as a file that has the rows already."""
+    # In the test half, segments 3 and 4, system A is better in one segment, and B in the other, by less.
+    cells = {1: (0, 1), 2: (1, 0), 3: (3, 0), 4: (1, 2)}
+    rows = [
+        {"year": 2021, "lp": "zh-en", "segment_id": segment, "system": system, "source": f"source {segment}",
+         "reference": REFERENCE, "candidate": CANDIDATES[quality], "score": quality}
+        for segment, qualities in cells.items() for system, quality in zip("AB", qualities, strict=True)
+    ]  # fmt: skip
+    path = folder / "mqm.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(("name", "segments"), [("mqm21", {3, 4}), ("mqm21-dev", {1, 2})])
+def test_a_name_stands_for_public_ratings_and_measures(tmp_path, name, segments):
+    path = write_mqm(tmp_path)
+    results = run(tmp_path / "out", ratings=name, data_dir=str(path), baselines=["chrf++"], resamples=0)
+    rows = [json.loads(line) for line in (tmp_path / f"out/ratings/{name}.jsonl").read_text().splitlines()]
+    assert {row["segment_id"] for row in rows} == segments
+    assert results["title"].startswith("MQM 2021, Chinese to English")
+    assert results["command"] == (
+        f"bleurt-repro experiment agreement --ratings {name} --baselines chrf++ --resamples 0 --output OUT"
+    )
+    assert results["data"]["file"] == f"{name}.jsonl"
+    assert list(results["rows"][0]["groups"]["zh-en"]) == list(YARDSTICK_MEASURES)
+    values = results["rows"][0]["average"]
+    # chrF++ ranks these candidates as people do; its differences are not theirs, which r and SPA depend on.
+    assert [values[measure] for measure in YARDSTICK_MEASURES if measure not in ("pearson_r", "spa")] == [1] * 4
+
+
+def test_ratings_are_grouped_by_the_length_of_the_reference(tmp_path):
+    rows = [
+        {"reference": "x" * length, "candidate": f"{length} {score}", "score": score}
+        for length in (4, 5, 10, 11, 30, 40)
+        for score in (0, 1)
+    ]
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    counts = read_ratings(path, "length")["length"].value_counts().to_dict()
+    assert counts == {"1. up to 5 characters": 4, "2. 6 to 11 characters": 4, "3. over 11 characters": 4}
+
+
+def test_a_folder_for_ratings_that_are_no_name_is_refused(tmp_path):
+    ratings = write_ratings(tmp_path / "ratings.jsonl", [0, 1, 2, 3])
+    with pytest.raises(ValueError, match=r"data_dir is for named ratings \(mqm21, .*\), found --ratings .*: leave it"):
+        run(tmp_path / "out", ratings=ratings, data_dir="folder", baselines=["chrf++"])
