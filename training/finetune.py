@@ -247,8 +247,12 @@ def finetune(
                 standardize=ratings.standardize and ratings.loss == "regression",
                 seed=arguments.seed,
             )
+            # Ratings may have weights, in the squared error alone.
+            targets = {"score": "labels"}
+            if "weight" in data.sides["train"].column_names and ratings.loss == "regression":
+                targets["weight"] = "weight"
             encoded = {
-                name: encode_texts(side, tokenizer, layout, keep=["score"], num_proc=arguments.num_proc)
+                name: encode_texts(side, tokenizer, layout, keep=list(targets), num_proc=arguments.num_proc)
                 for name, side in data.sides.items()
             }
         if data.standardized:
@@ -261,9 +265,7 @@ def finetune(
         trainer = ScorerTrainer(
             model=model,
             args=arguments,
-            data_collator=PairCollator(
-                tokenizer, {"score": "labels"}, segments=getattr(model.config, "type_vocab_size", 0) > 1
-            ),
+            data_collator=PairCollator(tokenizer, targets, segments=getattr(model.config, "type_vocab_size", 0) > 1),
             train_dataset=encoded["train"],
             eval_dataset=encoded["validation"],
             processing_class=tokenizer,

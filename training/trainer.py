@@ -78,6 +78,22 @@ class ScorerTrainer(Trainer):
             )
         return loss
 
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """Return the loss of a batch; with a weight per pair, the mean of the weighted squared errors."""
+        weights = inputs.pop("weight", None)
+        if weights is None:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        outputs = model(**inputs)
+        errors = outputs.logits.float().squeeze(-1) - inputs["labels"]
+        loss = (weights * errors.square()).mean()
+        return (loss, outputs) if return_outputs else loss
+
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> tuple[list[Any], Tensor | int | None]:
         """Return the batches of the next step; none where a resumed run was killed after its last step."""
         return ([], None) if self._is_over() else super().get_batch_samples(*args, **kwargs)

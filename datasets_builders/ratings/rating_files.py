@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ RATING_COLUMNS = {
     "raw_score": "float64",
     "n_annotations": "int32",
 }
+# Columns that training reads as well: kind of judgement, and weight in the loss.
+TRAINING_COLUMNS = {**RATING_COLUMNS, "kind": "string", "weight": "float64"}
 REQUIRED_COLUMNS = ("reference", "candidate", "score")
 FAULTS_SHOWN = 10
 NUMBER = r"\d{1,18}"  # fits into 64 bits
@@ -57,12 +59,15 @@ def rating_records(
 
 
 def each_rating(
-    path: str | Path, required: Sequence[str] = REQUIRED_COLUMNS, aliases: Mapping[str, str] | None = None
+    path: str | Path,
+    required: Sequence[str] = REQUIRED_COLUMNS,
+    aliases: Mapping[str, str] | None = None,
+    columns: Iterable[str] = RATING_COLUMNS,
 ) -> Iterator[Rating]:
     """Yield the checked ratings of a file one by one, for files that are too long for a list.
 
     Arguments and errors are those of `rating_records`; errors are raised at the end, and `segment_id` is as in the
-    file.
+    file. Columns may be any of `TRAINING_COLUMNS`.
     """
     count, faults = 0, []
     for line, record in read_records(path):
@@ -75,7 +80,7 @@ def each_rating(
         if missing and file_form(path) != ".jsonl":  # the columns of a table are missing from all its records
             raise ValueError(f"{path}: no column {', '.join(missing)}; found {', '.join(record)}")
         try:
-            rating = check_rating(record, required)
+            rating = check_rating(record, required, columns)
         except ValueError as error:
             faults.append(f"{line}: {error}")
             continue
@@ -106,19 +111,22 @@ def ratings_features(ratings: Sequence[Rating] = ()) -> Features:
     return Features({name: Value(dtype) for name, dtype in types.items()})
 
 
-def check_rating(record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS) -> Rating:
+def check_rating(
+    record: Mapping[str, Any], required: Sequence[str] = REQUIRED_COLUMNS, columns: Iterable[str] = RATING_COLUMNS
+) -> Rating:
     """Return a checked rating, as `rating_records` does.
 
     Args:
         record: values by column name; numbers may be text.
         required: columns that must have a value.
+        columns: columns of the result, any of `TRAINING_COLUMNS`.
 
     Raises:
         ValueError: if a value is missing or malformed; the message does not name the line.
     """
     if missing := [name for name in required if name not in record]:
         raise ValueError(f"no {', '.join(missing)}; found {', '.join(record) or 'nothing'}")
-    return {name: _value(name, record.get(name), name in required) for name in RATING_COLUMNS}
+    return {name: _value(name, record.get(name), name in required) for name in columns}
 
 
 def _value(name: str, value: Any, required: bool) -> Any:
@@ -127,12 +135,12 @@ def _value(name: str, value: Any, required: bool) -> Any:
         if required:
             raise ValueError(f"{name} is {'missing' if value is None else 'blank'}")
         return None
-    if RATING_COLUMNS[name].startswith("float"):
+    if TRAINING_COLUMNS[name].startswith("float"):
         return _real(name, value)
     if name == "segment_id":
         whole = isinstance(value, int) and not isinstance(value, bool)
         return _bounded(name, value) if whole else _text(name, value)
-    if RATING_COLUMNS[name].startswith("int"):
+    if TRAINING_COLUMNS[name].startswith("int"):
         return _whole(name, value)
     return _text(name, value)
 

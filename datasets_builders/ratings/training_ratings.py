@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, each_rating, ratings_features
+from bleurt_repro.datasets_builders.ratings.rating_files import REQUIRED_COLUMNS, TRAINING_COLUMNS, each_rating
 from bleurt_repro.datasets_builders.ratings.relative_ranks import MIN_DIFFERENCE
 from bleurt_repro.datasets_builders.ratings.splits import split_without_overlap
 from bleurt_repro.metric.layout import Layout
@@ -27,7 +28,12 @@ FARTHEST_MEAN, LEAST_DEVIATION, LARGEST_DEVIATION = 1.0, 0.1, 3.0
 # Language pairs with fewer ratings are not standardised separately.
 LEAST_OF_A_PAIR = 20
 RankIndices = tuple[Indices, Indices]  # better and worse ratings
-COLUMNS = ("lp", "source", "reference", "candidate", "score", "raw_score")  # what training takes of a rating
+# What training takes of a rating.
+COLUMNS = ("lp", "source", "reference", "candidate", "score", "raw_score", "n_annotations", "kind", "weight")
+# Variance of one judgement divided by that of true quality. Of WMT's crowd it is 0.5 to 1.4 (the variance of ratings
+# falls with the number of judgements), of MLQE-PE's translators 0.1 to 0.4, but 1.6 for one pair. Other kinds: 1.
+NOISE = {"crowd": 1.0, "professional": 0.3, "expert": 0.3}
+LARGEST_SCORE = 3.0  # standardised scores of mixed kinds are cut here: a few outliers lie at 12
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class TrainingRatings:
     """Ratings to train and to validate on.
 
     Attributes:
-        sides: "train" and "validation", each with `COLUMNS`.
+        sides: "train" and "validation", each with `COLUMNS`, but "weight" only if the ratings differ in weight.
         ranks: indices of better and of worse validation ratings, if they were asked for; see `rank_indices`.
         standardized: how scores were standardised, as `standardize_ratings` describes it; None if they were not.
     """
@@ -79,6 +85,10 @@ def read_training_ratings(
     for name, side in sides.items():
         _check_side(name, side, validation_file if name == "validation" and validation_file else train_file, layout)
     ranks = rank_indices(sides["validation"], layout) if with_ranks else None
+    if standardize and len(set(sides["train"]["kind"])) > 1:
+        sides, standardized = standardize_kinds(sides)
+        return TrainingRatings(_scale_weights(sides, train_file), ranks, standardized)
+    sides = _scale_weights(sides, train_file)
     if not standardize:
         return TrainingRatings(sides, ranks)
     sides, standardized = standardize_ratings(sides)
@@ -93,12 +103,12 @@ def read_training_ratings(
 
 def _read_file(path: str, layout: Layout, sha256: str) -> Dataset:
     """Read a file of ratings into an Arrow file in the cache of `datasets`; once, until the file changes."""
-    from datasets import Dataset, Features
+    from datasets import Dataset, Features, Value
     from datasets.exceptions import DatasetGenerationError
 
     # A tuple, since `datasets` would take a list for shards.
     required = tuple(name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references)
-    features = Features({name: ratings_features()[name] for name in COLUMNS})
+    features = Features({name: Value(TRAINING_COLUMNS[name]) for name in COLUMNS})
     arguments = {"path": path, "required": required, "sha256": sha256}
     try:
         dataset = Dataset.from_generator(_training_rows, features=features, gen_kwargs=arguments)
@@ -109,8 +119,7 @@ def _read_file(path: str, layout: Layout, sha256: str) -> Dataset:
 
 def _training_rows(path: str, required: tuple[str, ...], sha256: str) -> Iterator[dict[str, Any]]:
     """Yield the columns of each rating. The hash is an argument because `datasets` identifies the data by the arguments."""
-    for rating in each_rating(path, required):
-        yield {name: rating[name] for name in COLUMNS}
+    yield from each_rating(path, required, columns=COLUMNS)
 
 
 def _split(rows: Dataset, file: str, ratio: float, seed: int) -> dict[str, Dataset]:
@@ -203,6 +212,80 @@ def standardize_ratings(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset
     if not set(rows_by_pair) - set(by_pair):
         del groups[pooled]
     return standardized, {"by": "lp" if by_pair else "file", "groups": groups}
+
+
+def standardize_kinds(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset], dict[str, Any]]:
+    """Put ratings of several kinds on one scale, and weight them.
+
+    Scores get mean 0 and deviation 1 by kind and language pair, as of the training ratings, and are cut at 3. With few
+    ratings of a language pair, those of the kind count together. The weight of a rating is multiplied by n / (n + k)
+    for n judgements, the share of its variance that is not noise, where k is the `NOISE` of its kind.
+
+    Args:
+        sides: "train" and "validation", each with `COLUMNS`.
+
+    Returns: the data sets with new scores and weights; and a record as of `standardize_ratings`, "by" "kind and lp".
+
+    Raises:
+        ValueError: if there are too few training ratings of a kind, or they do not vary.
+    """
+    scores, rows_by_group = _scores(sides["train"]), defaultdict(list)
+    for row, names in enumerate(_kind_groups(sides["train"])):
+        for name in names:
+            rows_by_group[name].append(row)
+    groups = {
+        name: {"mean": float(scores[rows].mean()), "deviation": float(scores[rows].std()), "ratings": len(rows)}
+        for name, rows in rows_by_group.items()
+        if len(rows) >= LEAST_OF_A_PAIR and scores[rows].std() > 0
+    }
+    standardized, used = {}, set()
+    for side_name, side in sides.items():
+        values = _scores(side)
+        for row, names in enumerate(_kind_groups(side)):
+            name = next((name for name in names if name in groups), None)
+            if name is None:
+                raise ValueError(
+                    f"ratings of kind {names[-1]!r} cannot be standardised: expected at least {LEAST_OF_A_PAIR} with "
+                    "different scores to train on; leave them out, or add more"
+                )
+            used.add(name)
+            values[row] = (values[row] - groups[name]["mean"]) / groups[name]["deviation"]
+        judgements = np.array([n or 1 for n in side["n_annotations"]], dtype=np.float64)
+        noise = np.array([NOISE.get(kind, 1.0) for kind in side["kind"]])
+        columns = {
+            "score": values.clip(-LARGEST_SCORE, LARGEST_SCORE),
+            "weight": _weights(side) * judgements / (judgements + noise),
+        }
+        standardized[side_name] = _replace_columns(side, columns)
+    return standardized, {"by": "kind and lp", "groups": {name: groups[name] for name in groups if name in used}}
+
+
+def _kind_groups(side: Dataset) -> Iterator[tuple[str, str]]:
+    """Yield the names of the groups of each rating, the smaller one first."""
+    for kind, lp in zip(side["kind"], side["lp"], strict=True):
+        yield f"{kind or ''} {lp or ''}".strip(), kind or ""
+
+
+def _scale_weights(sides: Mapping[str, Dataset], file: str) -> dict[str, Dataset]:
+    """Scale the weights of training ratings to mean 1; without weights, remove the column."""
+    weights = _weights(sides["train"])
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(
+            f"the weights of {file} must be 0 or more, and some above 0, found {weights.min():g} to {weights.max():g}"
+        )
+    if np.ptp(weights) == 0:
+        return {name: side.remove_columns("weight") for name, side in sides.items()}
+    return {name: _replace_columns(side, {"weight": _weights(side) / weights.mean()}) for name, side in sides.items()}
+
+
+def _weights(side: Dataset) -> Values:
+    return np.array([1.0 if weight is None else weight for weight in side["weight"]])
+
+
+def _replace_columns(side: Dataset, columns: Mapping[str, Values]) -> Dataset:
+    for name, values in columns.items():
+        side = side.remove_columns(name).add_column(name, cast("Any", values))
+    return side
 
 
 def _scores(side: Dataset) -> Values:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from datasets import Dataset
@@ -18,6 +20,8 @@ from transformers import (
 from bleurt_repro.training.run import last_checkpoint
 from bleurt_repro.training.trainer import ScorerTrainer, freeze_layers, layer_groups
 from tests.tiny_training import QUICK, finetune, options
+
+FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "4", "--save_steps": "4"}
 
 WEIGHTS = "model.safetensors"
 
@@ -61,7 +65,7 @@ def test_lower_layers_take_smaller_steps():
 
 
 def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer, tmp_path):
-    finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_layers": "1"}))
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--frozen_layers": "1"}))
     before, after = load_file(tiny_scorer / WEIGHTS), load_file(tmp_path / "out" / WEIGHTS)
     assert before.keys() == after.keys()
     same = {name for name in before if torch.equal(before[name].float(), after[name])}
@@ -70,7 +74,7 @@ def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer,
 
 
 def test_a_frozen_head_stays_as_it_is_while_the_encoder_learns(ratings, tiny_scorer, tmp_path):
-    finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_head": "true"}))
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--frozen_head": "true"}))
     before, after = load_file(tiny_scorer / WEIGHTS), load_file(tmp_path / "out" / WEIGHTS)
     same = {name for name in before if torch.equal(before[name].float(), after[name])}
     assert same == {"classifier.weight", "classifier.bias"}
@@ -78,7 +82,7 @@ def test_a_frozen_head_stays_as_it_is_while_the_encoder_learns(ratings, tiny_sco
 
 def test_more_frozen_layers_than_there_are_are_refused(ratings, tiny_scorer):
     with pytest.raises(ValueError, match="frozen_layers must be from 0 to the model's 2 layers, found 3"):
-        finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--frozen_layers": "3"}))
+        finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--frozen_layers": "3"}))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -91,7 +95,7 @@ def test_dropout_is_what_was_asked_for(ratings, tiny_scorer, tmp_path, monkeypat
         return compute(self, model, *args, **kwargs)
 
     monkeypatch.setattr(ScorerTrainer, "compute_loss", look)
-    finetune(options({"--model": str(tiny_scorer)}, ratings, {**QUICK, "--dropout": str(dropout)}))
+    finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--dropout": str(dropout)}))
     assert seen == {dropout}
     assert AutoConfig.from_pretrained(tmp_path / "out").hidden_dropout_prob == 0.1  # the checkpoint's own stays
 
@@ -121,3 +125,31 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_what_was_saved(ratings,
     with pytest.raises(ValueError, match="the loss became inf at step 3: lower the learning rate"):
         finetune(words)
     assert last_checkpoint(tmp_path / "out")[0] == tmp_path / "out" / "checkpoint-2"
+
+
+def test_weights_count_in_the_squared_error(tmp_path):
+    torch.manual_seed(0)
+    model = tiny_bert().eval()
+    arguments = TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
+    trainer = ScorerTrainer(model, arguments)
+    inputs = {"input_ids": torch.tensor([[1, 2], [3, 4]]), "labels": torch.tensor([1.0, -2.0])}
+    with torch.no_grad():
+        scores = model(inputs["input_ids"]).logits.squeeze(-1)
+        losses = [trainer.compute_loss(model, {**inputs, "weight": torch.tensor(w)}) for w in ([1.0, 1.0], [2.0, 0.0])]
+        plain = trainer.compute_loss(model, dict(inputs))
+    assert losses[0] == pytest.approx(plain.item())
+    assert losses[1] == pytest.approx((scores[0].item() - 1.0) ** 2)
+
+
+def test_a_rating_of_weight_0_teaches_nothing(ratings, tiny_scorer, tmp_path):
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    learnt = []
+    for name, score in (("a", 0.0), ("b", 0.7)):
+        changed = [
+            {**row, "weight": 1.0} if i % 2 else {**row, "score": score, "weight": 0.0} for i, row in enumerate(rows)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, changed)))
+        files = {"--train_file": str(tmp_path / f"{name}.jsonl"), "--output_dir": str(tmp_path / name)}
+        finetune(options({"--model": str(tiny_scorer)}, {**ratings, **FEW, **files}))
+        learnt.append(load_file(tmp_path / name / WEIGHTS))
+    assert all(torch.equal(learnt[0][key], learnt[1][key]) for key in learnt[0])

@@ -119,3 +119,56 @@ def test_better_and_worse_ratings_of_a_segment_are_found_by_their_raw_scores(tmp
     assert (better.tolist(), worse.tolist()) == ([2, 4], [0, 0])  # 90 and 70 are too close
     with pytest.raises(ValueError, match="metric_for_best_model darr needs validation ratings with a raw_score"):
         rank_indices(data.sides["validation"].select([1, 3]), Layout())
+
+
+def test_kinds_are_put_on_one_scale_and_weighted(tmp_path):
+    crowd = rated([0.0, 100.0] * 14 + [900.0, 50.0], "de-en")
+    experts = rated([-20.0, 0.0] * 10, "zh-en") + rated([-30.0], "ja-en")
+    rows = [
+        *({**row, "kind": "crowd", "n_annotations": 1} for row in crowd),
+        *({**row, "kind": "expert", "n_annotations": 3, "weight": 2.0} for row in experts),
+    ]
+    held = [
+        {**rated([-10.0], "zh-en", "held")[0], "kind": "expert"},
+        {**rated([100.0], "de-en", "held")[0], "kind": "crowd"},
+    ]
+    files = write(tmp_path / "train.jsonl", rows), write(tmp_path / "held.jsonl", held)
+    data = read(*files, Layout())
+    assert data.standardized["by"] == "kind and lp"
+    assert set(data.standardized["groups"]) == {"crowd de-en", "expert zh-en", "expert"}
+    assert data.standardized["groups"]["expert zh-en"] == {"mean": -10.0, "deviation": 10.0, "ratings": 20}
+    scores, crowd_scores = np.array(data.sides["train"]["score"]), np.array([row["score"] for row in crowd])
+    expected = (crowd_scores - crowd_scores.mean()) / crowd_scores.std()
+    assert scores[:30] == pytest.approx(expected.clip(-3, 3)) and scores[28] == 3 < expected[28]
+    assert scores[30:50] == pytest.approx([-1, 1] * 10)
+    expert_scores = np.array([row["score"] for row in experts])
+    assert scores[50] == pytest.approx((-30 - expert_scores.mean()) / expert_scores.std())  # few: by the kind
+    assert data.sides["validation"]["score"][0] == pytest.approx(0)
+    # n / (n + k), times the weight of the file, with mean 1: 1 / 2, and 2 * 3 / 3.3.
+    mean = (30 * 0.5 + 21 * 6 / 3.3) / 51
+    assert data.sides["train"]["weight"][:] == pytest.approx([0.5 / mean] * 30 + [6 / 3.3 / mean] * 21)
+    assert data.sides["validation"]["weight"][:] == pytest.approx([1 / 1.3 / mean, 0.5 / mean])
+
+
+def test_a_kind_of_few_ratings_is_named(tmp_path):
+    rows = [{**row, "kind": "crowd"} for row in rated([0.0, 1.0] * 20)] + [{**rated([1.0])[0], "kind": "expert"}]
+    files = write(tmp_path / "train.jsonl", rows), write(tmp_path / "held.jsonl", rated([0.0, 1.0], side="held"))
+    with pytest.raises(ValueError, match="ratings of kind 'expert' cannot be standardised: expected at least 20"):
+        read(*files, Layout())
+
+
+@pytest.mark.parametrize("column", [{}, {"kind": "crowd", "n_annotations": 3}, {"weight": 2.0}])
+def test_ratings_of_one_kind_and_weight_stay_as_they_are(tmp_path, column):
+    rows = [{**row, **column} for row in rated([-1.0, 0.0, 1.0] * 10, "de-en")]
+    data = read(write(tmp_path / "ratings.jsonl", rows), None, Layout())
+    assert data.standardized is None and "weight" not in data.sides["train"].column_names
+    scores = [*data.sides["train"]["score"], *data.sides["validation"]["score"]]
+    assert sorted(scores) == sorted([-1.0, 0.0, 1.0] * 10)
+
+
+@pytest.mark.parametrize(("weights", "found"), [([1.0, -1.0], "-1 to 1"), ([0.0, 0.0], "0 to 0")])
+def test_weights_that_are_none_are_refused(tmp_path, weights, found):
+    rows = [{**row, "weight": weight} for row, weight in zip(rated([-1.0, 1.0] * 10), weights * 10, strict=True)]
+    held = write(tmp_path / "held.jsonl", rated([0.0, 1.0], side="held"))
+    with pytest.raises(ValueError, match=f"must be 0 or more, and some above 0, found {found}"):
+        read(write(tmp_path / "ratings.jsonl", rows), held, Layout())
