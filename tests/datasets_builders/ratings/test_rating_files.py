@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 
 from bleurt_repro.datasets_builders.ratings.rating_files import RATING_COLUMNS, rating_records, read_ratings
+from tests.pages import ROOT, read_blocks
 
 FULL = {
     "year": 2018,
@@ -122,3 +123,31 @@ def test_a_file_of_no_records_is_refused(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match="no records; expected at least one rating with reference, candidate, score"):
         rating_records(tmp_path / name)
+
+
+def test_the_recipe_for_captions_reads_their_layout(tmp_path, monkeypatch):
+    blocks = read_blocks(ROOT / "docs/reference/ratings.md")
+    [block] = [block for block in blocks if block.language == "python" and "captions.jsonl" in block.body]
+    folder = tmp_path / "multiple-annotator/2016"
+    files = {
+        "systems/trecvid16-vtt.en-en.DCU-adapt": "a man runs\na dog, asleep\n",
+        "references/trecvid16-vtt.en-en.HUMAN-B": "A man is running.\nA dog sleeps.\n",
+        "ad-seg-scores-en-en.csv": (
+            "SYS,SID,RAW.SCR,Z.SCR.RAW,N,HIT,Z.SCR\nDCU-adapt,2,86.5,1.25,19,0,0.9\nDCU-adapt,0,5,-1,19,0,0.1\nHUMAN,1,99,2,1,0,1\n"
+        ),
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    exec(block.body, {})
+    [rating] = rating_records("captions.jsonl")
+    assert {name: value for name, value in rating.items() if value is not None} == {
+        "segment_id": 2,
+        "system": "DCU-adapt",
+        "reference": "A dog sleeps.",
+        "candidate": "a dog, asleep",
+        "score": 1.25,
+        "raw_score": 86.5,
+        "n_annotations": 19,
+    }
