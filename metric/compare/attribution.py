@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import regex
 
-from bleurt_repro.metric.compare.compare import ScorerLike
+from bleurt_repro.metric.scorer import ScoringResult
 
 # Scripts without spaces in which a letter is about a word: kana (with voicing marks) and Chinese characters (with variation
 # selectors).
@@ -42,6 +42,15 @@ _CLUSTER = regex.compile(r"\X")
 
 # Largest number of stretches that are scored; neighbours are merged if a candidate has more.
 MAX_STRETCHES = 64
+
+
+class Computes(Protocol):
+    """What the attribution needs of a scorer: `BleurtScorer`, or any object with its `compute`."""
+
+    @property
+    def compute(self) -> Callable[..., ScoringResult]:
+        """Score candidates, given `references=`, `candidates=` and, for a checkpoint that reads them, `sources=`."""
+        ...
 
 
 class Span(NamedTuple):
@@ -83,7 +92,7 @@ class Effect:
 
 
 def attribute(
-    scorer: ScorerLike,
+    scorer: Computes,
     references: str | Sequence[str],
     candidate: str,
     source: str | None = None,
