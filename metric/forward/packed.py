@@ -9,6 +9,7 @@ compute in float32 whatever the type of the weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from itertools import chain, groupby
@@ -30,6 +31,7 @@ PACKED = ("BertForSequenceClassification", "RemBertForSequenceClassification", "
 # A second layout of the weights doubles their memory: beyond this many bytes they are read where they are.
 LAID_OUT_BYTES = 1 << 30
 TOKENS_HINT = 2048  # tokens of a batch that the layout of the weights is chosen for
+BUCKETS, NEAR, FAR = 32, 8, 128  # of distances between tokens, in MPNet
 # The types of weights that are computed with, by device.
 DTYPES = {
     "cpu": (torch.float32, torch.bfloat16),
@@ -274,14 +276,30 @@ def _biases_by_distance(encoder: Any) -> Tensor:
     """Return MPNet's attention biases for all distances between two tokens, from the largest negative to the largest.
 
     Args:
-        encoder: `MPNetModel`, whose own method sorts distances into buckets.
+        encoder: `MPNetModel`, or the modules of a `LightScorer`.
 
     Returns:
         (heads, 2 * positions - 1).
     """
     farthest = encoder.embeddings.position_embeddings.num_embeddings - 1
-    buckets = encoder.encoder.relative_position_bucket(torch.arange(-farthest, farthest + 1))
+    buckets = distance_buckets(torch.arange(-farthest, farthest + 1))
     return encoder.encoder.relative_attention_bias.weight.detach()[buckets].T.contiguous()
+
+
+def distance_buckets(distances: Tensor) -> Tensor:
+    """Return the numbers of the buckets that MPNet sorts distances into, as T5 does (https://arxiv.org/abs/1910.10683).
+
+    Half of the buckets are for keys after the query. In each half, distances up to `NEAR` have a bucket each; farther ones
+    share buckets that widen up to `FAR`, and all beyond are in the last one.
+
+    Args:
+        distances: whole numbers, position of the key minus that of the query.
+    """
+    half = BUCKETS // 2
+    sizes = distances.abs()
+    share = torch.log(sizes.clamp(min=1).float() / NEAR) / math.log(FAR / NEAR)
+    far = (NEAR + (share * (half - NEAR)).long()).clamp(max=half - 1)
+    return torch.where(sizes < NEAR, sizes, far) + half * (distances > 0)
 
 
 def _padded(row: Tensor, padding: int) -> Tensor:

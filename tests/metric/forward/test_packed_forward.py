@@ -14,11 +14,12 @@ from transformers import (
     XLMRobertaConfig,
     XLMRobertaForSequenceClassification,
 )
+from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward import packed as packed_forward
 from bleurt_repro.metric.forward.encoding import Encoded
-from bleurt_repro.metric.forward.packed import PackedForward, can_pack, few_sizes
+from bleurt_repro.metric.forward.packed import PackedForward, can_pack, distance_buckets, few_sizes
 from bleurt_repro.metric.forward.plain import PlainForward
 from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
 from tests.tiny_berts import SIZES, bert, inputs, mpnet, rembert
@@ -54,6 +55,11 @@ def test_mpnets_biases_by_relative_position_count():
         packed, plain = both(model, pairs)
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=0)
     assert (packed - before).abs().min() > 0.01
+
+
+def test_distances_are_sorted_into_buckets_as_in_mpnet():
+    distances = torch.arange(-600, 601)
+    assert torch.equal(distance_buckets(distances), MPNetEncoder.relative_position_bucket(distances))
 
 
 def test_a_padding_token_in_the_text_has_no_position_of_its_own():
@@ -155,7 +161,7 @@ def test_the_scorer_packs_what_it_can(tiny_scorer):
 def test_stored_halves_are_computed_with_in_full():
     scorer = BleurtScorer(device="cpu")
     assert scorer.model.config.dtype == torch.float32
-    texts = [f"It rained for {n} days , then the sun came out again ." for n in range(20)] + [
+    texts = [f"It rained for {n} days , then the sun came out again ." for n in range(5)] + [
         "",
         "Rain .",
         "so " * 200,

@@ -1,4 +1,4 @@
-"""A BERT scorer opened without `transformers`: the same tokens and scores, or left to `transformers`."""
+"""A BERT or MPNet scorer opened without `transformers`: the same tokens and scores, or left to `transformers`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from bleurt_repro.metric.forward.packed import PackedForward
 from bleurt_repro.metric.layout import Layout
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
 from bleurt_repro.metric.loading.light import open_light
-from bleurt_repro.metric.loading.open import load_checkpoint, open_checkpoint
+from bleurt_repro.metric.loading.open import load_checkpoint, open_checkpoint, open_trainable
+from bleurt_repro.metric.loading.save import prepare_scorer, save_scorer
+from bleurt_repro.training.finetune import training_layout
 from tests.conftest import make_tiny_scorer
+from tests.tiny_robertas import make_tiny_encoder
 
 MINI = EMBEDDED_FOLDER / "bleurt-repro-mini"
 TEXTS = {
@@ -35,53 +38,83 @@ def opened(folder):
     return open_light(folder, settings)
 
 
+@pytest.fixture(scope="module", params=["bleurt-repro-mini", "bleurt-repro-base"])
+def both(request):
+    """A checkpoint as opened without `transformers`, and by `transformers`."""
+    return open_checkpoint(request.param, light=True).models[0].light, load_checkpoint(request.param)
+
+
 @pytest.fixture(scope="module")
-def mini():
-    return open_checkpoint("bleurt-repro-mini", light=True).models[0].light, load_checkpoint("bleurt-repro-mini")
+def tiny_mpnet(tmp_path_factory):
+    model, tokenizer = open_trainable(make_tiny_encoder(tmp_path_factory.mktemp("encoder"), "mpnet"))
+    prepare_scorer(model, tokenizer, training_layout(model, tokenizer))
+    folder = tmp_path_factory.mktemp("mpnet")
+    save_scorer(model, tokenizer, folder, max_shard_size="50KB")
+    return folder
 
 
-def test_a_first_score_does_not_import_transformers():
-    code = (
-        "import sys, torch; state = torch.get_rng_state(); from bleurt_repro import BleurtScorer\n"
-        "BleurtScorer(device='cpu').score(references=['a cat'], candidates=['the cat'])\n"
-        "assert torch.equal(state, torch.get_rng_state()), 'random numbers were drawn'\n"
-        "sys.exit(str([name for name in ('transformers', 'huggingface_hub', 'torch._dynamo') if name in sys.modules] or ''))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr.strip() == ""
+def test_scores_do_not_import_what_they_do_not_use(tmp_path):
+    (tmp_path / "texts.txt").write_text("a cat\nthe cat\n")
+    code = """if True:
+        import sys, torch
+        from bleurt_repro import BleurtScorer
+        from bleurt_repro.metric.bulk.scoring import ScoreOptions, score_files
+        state = torch.get_rng_state()
+        for name in ("bleurt-repro-mini", "bleurt-repro-base"):
+            BleurtScorer(name, device="cpu").score(references=["a cat"], candidates=["the cat"])
+        score_files(ScoreOptions(), references="texts.txt", candidates="texts.txt", output="scores.txt")
+        assert torch.equal(state, torch.get_rng_state()), "random numbers were drawn"
+        unused = "transformers huggingface_hub torch._dynamo datasets evaluate pandas matplotlib sacrebleu onnxruntime gradio"
+        sys.exit(str([name for name in unused.split() if name in sys.modules] or ""))
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "[" not in done.stderr and "Error" not in done.stderr, done.stderr
+    assert len((tmp_path / "scores.txt").read_text().split()) == 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", ["bleurt-repro-mini", "tiny"])
+@pytest.mark.parametrize("name", ["bleurt-repro-mini", "tiny", "tiny mpnet in shards"])
 @pytest.mark.filterwarnings("ignore")
-def test_scores_are_those_of_the_weights_that_transformers_opens(name, dtype, tiny_scorer):
-    scorer = BleurtScorer(str(tiny_scorer) if name == "tiny" else name, device="cpu", dtype=dtype)
+def test_scores_are_those_of_the_weights_that_transformers_opens(name, dtype, tiny_scorer, tiny_mpnet):
+    folders = {"tiny": str(tiny_scorer), "tiny mpnet in shards": str(tiny_mpnet)}
+    scorer = BleurtScorer(folders.get(name, name), device="cpu", dtype=dtype)
     own = scorer.members[0].forward._checkpoint
     assert own.is_light
     scores = scorer.score(**TEXTS)
-    assert type(scorer.model).__name__ == "BertForSequenceClassification" and not own.is_light
+    architecture = "MPNetForSequenceClassification" if "mpnet" in name else "BertForSequenceClassification"
+    assert type(scorer.model).__name__ == architecture and not own.is_light
     assert scorer.score(**TEXTS) == scores and scorer.model.dtype == getattr(torch, dtype)
     with torch.inference_mode():
-        scorer.model.classifier.bias.add_(1)
+        getattr(scorer.model.classifier, "out_proj", scorer.model.classifier).bias.add_(1)
     assert scorer.score(**TEXTS) == pytest.approx([score + 1 for score in scores], abs=0.02)
 
 
 @given(st.lists(st.text(), min_size=1, max_size=3))
-def test_tokens_are_those_of_transformers(mini, texts):
-    light, full = mini
+def test_tokens_are_those_of_transformers(both, texts):
+    light, full = both
     made, expected = (PairEncoder(one, Layout()).tokenize(texts) for one in (light.tokenizer, full.tokenizer))
     assert made == expected
 
 
-def test_what_the_encoder_asks_of_a_tokenizer_is_the_same(mini):
-    light, full = (PairEncoder(one.tokenizer, Layout()) for one in mini)
+def test_what_the_encoder_asks_of_a_tokenizer_is_the_same(both):
+    light, full = (PairEncoder(one.tokenizer, Layout()) for one in both)
     for name in ("_first", "_separator", "_unknown", "_longest_word", "latin_only"):
         assert getattr(light, name) == getattr(full, name)
     assert light.tokenizer.pad_token_id == full.tokenizer.pad_token_id
     assert light.tokenizer.get_vocab() == full.tokenizer.get_vocab()
     with torch.inference_mode():
         pairs = light.encode_all(list(zip(*TEXTS.values(), strict=True)))
-        assert torch.equal(PackedForward(mini[0].model)(pairs), PackedForward(mini[1].model)(pairs))
+        assert torch.equal(PackedForward(both[0].model)(pairs), PackedForward(both[1].model)(pairs))
+
+
+def test_a_missing_or_additional_shard_is_left_to_transformers(tiny_mpnet, tmp_path):
+    folder = shutil.copytree(tiny_mpnet, tmp_path / "scorer")
+    assert opened(folder) is not None
+    (folder / "more.safetensors").touch()
+    assert opened(folder) is None
+    (folder / "more.safetensors").unlink()
+    sorted(folder.glob("model-*.safetensors"))[0].unlink()
+    assert opened(folder) is None
 
 
 def changed(file, **settings):
