@@ -219,7 +219,7 @@ COMMANDS = [
     "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
     "data wmt", "data relative-ranks", "data webnlg", "data mqm", "data ratings", "data anchors", "data contrasts", "data roles",
     "data opposites", "data paraphrases", "data near-copies", "data synthetic", "data denoise", "data pseudo-labels",
-    "publish model", "publish dataset", "publish space",
+    "data mlqe", "publish model", "publish dataset", "publish space",
 ]  # fmt: skip
 
 
