@@ -324,13 +324,13 @@ class BleurtScorer:
             TypeError, ValueError: as `score()` does.
         """
         candidates, references = check_texts("candidates", candidates), check_texts("references", references)
-        texts: dict[str, list[str]] = {
-            "candidates": [candidate for candidate in candidates for _ in references],
-            "references": [reference for _ in candidates for reference in references],
-        }
-        if source is not None:
-            texts["sources"] = [source] * len(texts["candidates"])
-        return np.array(self.compute(**texts).scores).reshape(len(candidates), len(references))
+        count = len(candidates) * len(references)
+        result = self.compute(
+            candidates=[candidate for candidate in candidates for _ in references],
+            references=[reference for _ in candidates for reference in references],
+            sources=None if source is None else [source] * count,
+        )
+        return np.array(result.scores, dtype=np.float64).reshape(len(candidates), len(references))
 
     def compute_systems(
         self,

@@ -86,8 +86,8 @@ def read_training_ratings(
         _check_side(name, side, validation_file if name == "validation" and validation_file else train_file, layout)
     ranks = rank_indices(sides["validation"], layout) if with_ranks else None
     if standardize and len(set(sides["train"]["kind"])) > 1:
-        sides, standardized = standardize_kinds(sides)
-        return TrainingRatings(_scale_weights(sides, train_file), ranks, standardized)
+        sides, scales = standardize_kinds(sides)
+        return TrainingRatings(_scale_weights(sides, train_file), ranks, scales)
     sides = _scale_weights(sides, train_file)
     if not standardize:
         return TrainingRatings(sides, ranks)
@@ -242,14 +242,14 @@ def standardize_kinds(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset],
     for side_name, side in sides.items():
         values = _scores(side)
         for row, names in enumerate(_kind_groups(side)):
-            name = next((name for name in names if name in groups), None)
-            if name is None:
+            group = next((name for name in names if name in groups), None)
+            if group is None:
                 raise ValueError(
                     f"ratings of kind {names[-1]!r} cannot be standardised: expected at least {LEAST_OF_A_PAIR} with "
                     "different scores to train on; leave them out, or add more"
                 )
-            used.add(name)
-            values[row] = (values[row] - groups[name]["mean"]) / groups[name]["deviation"]
+            used.add(group)
+            values[row] = (values[row] - groups[group]["mean"]) / groups[group]["deviation"]
         judgements = np.array([n or 1 for n in side["n_annotations"]], dtype=np.float64)
         noise = np.array([NOISE.get(kind, 1.0) for kind in side["kind"]])
         columns = {
