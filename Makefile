@@ -16,6 +16,9 @@ DOCS := $(VENV)-docs
 # wait for processes of their own, and four at most, for memory.
 PARALLEL := -n $(shell getconf _NPROCESSORS_ONLN | awk '{print ($$1 < 4 ? $$1 + 1 : 4)}') --dist loadfile
 
+# The tests start many processes, which would compile the package each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-long test-oldest coverage smoke quality types docs clean
 
 help:  ## list the targets

@@ -1,7 +1,8 @@
 """Install wheel, clone and sdist, use each as a new user would, and run README's commands: `make smoke`.
 
-One environment is used for all: the dependencies are installed once, the package several times. The clone is made
-without symbolic links, as on Windows, and the commands run inside it.
+One environment is used for all. The requirements of the package, and no others, are linked into it from the environment
+that runs this program, and pip checks that nothing is missing. The clone is made without symbolic links, as on Windows,
+and the commands run inside it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import venv
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from bleurt_repro.hub_cards.space import wheel_name
 from bleurt_repro.metric.loading.find import IN_CLONES
@@ -67,9 +72,18 @@ class Trial:
         self.settings = {**inherited, **caches, "HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1"}
 
     def install(self, *packages: str) -> None:
-        options = ["--quiet", "--disable-pip-version-check", "-c", str(ROOT / "constraints.txt")]
-        command = [self.bin / "python", "-m", "pip", "install", *options, *packages]
+        command = [self.bin / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         subprocess.run(command, check=True, cwd=self.folder)
+
+    def link_requirements(self, extra: str = "") -> None:
+        """Link what the package requires, with an extra, from the environment that runs this program."""
+        packages = self.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
+        source = Path(sysconfig.get_path("purelib"))
+        for name in requirements("bleurt-repro", extra) - {"bleurt-repro"}:
+            folders = {file.parts[0] for file in distribution(name).files or ()} - {"..", "__pycache__"}
+            for folder in folders:
+                if not (Path(packages) / folder).exists():
+                    (Path(packages) / folder).symlink_to(source / folder)
 
     def run(self, *command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment; fail if its exit code is not `code`, or if it shows a traceback."""
@@ -80,13 +94,19 @@ class Trial:
             raise SystemExit(f"{command}: exit code {result.returncode}, not {code}\n{result.stdout}{result.stderr}")
         return result
 
-    def check(self, expected: list[float], version: str) -> None:
-        """Check that the package is the installed one, and compare its scores with those of the repository."""
+    def check_location(self, version: str) -> None:
+        """Check that the package is the installed one."""
         location = self.run("python", "-c", LOCATION).stdout.strip()
         assert "site-packages" in location, location
         assert self.run("python", "-m", "bleurt_repro", "--version").stdout.strip() == f"bleurt-repro {version}"
+
+    def check_scores(self, expected: list[float]) -> None:
+        """Compare the scores of the examples with those of the repository."""
         self.run("bleurt-repro", "score", *TEXTS, "--output", "scores.txt")
-        check_scores(read_scores(self.folder / "scores.txt"), expected)
+        scores = read_scores(self.folder / "scores.txt")
+        assert len(scores) == len(expected), f"{len(scores)} scores, {len(expected)} expected"
+        difference = max(abs(a - b) for a, b in zip(scores, expected, strict=True))
+        assert difference < TOLERANCE, f"scores differ from the repository's by {difference}"
 
     def run_readme(self) -> None:
         """Run the commands of README, and compare their output with what it shows."""
@@ -100,11 +120,15 @@ class Trial:
         return self.folder / wheel_name()
 
 
-def check_scores(scores: list[float], expected: list[float]) -> None:
-    """Fail if two lists of scores differ."""
-    assert len(scores) == len(expected), f"{len(scores)} scores, {len(expected)} expected"
-    difference = max(abs(a - b) for a, b in zip(scores, expected, strict=True))
-    assert difference < TOLERANCE, f"scores differ from the repository's by {difference}"
+def requirements(name: str, extra: str = "", known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the names of a distribution and of all that it requires with an extra."""
+    known |= {name}
+    for requirement in map(Requirement, distribution(name).requires or ()):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            for each in ("", *requirement.extras):
+                if requirement.name not in known or each:
+                    known |= requirements(requirement.name, each, known)
+    return known
 
 
 def read_scores(path: str | Path) -> list[float]:
@@ -183,7 +207,9 @@ def main() -> None:
     """Try the wheel, then in the same environment a clone without links, and the sdist with the extra for training."""
     with tempfile.TemporaryDirectory(prefix="bleurt-repro-smoke-") as name:
         folder = Path(name)
-        subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "build", "--quiet", "--outdir", str(folder / "dist"), str(ROOT)], check=True
+        )
         (wheel,), (sdist,) = (list((folder / "dist").glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
         check_files(wheel, sdist)
         expected, version = repository_scores(folder), wheel.name.split("-")[1]
@@ -192,28 +218,32 @@ def main() -> None:
         # the wheel; then the one that it packs of itself, in another folder that has only the example files
         shutil.copytree(EXAMPLES, folder / "elsewhere" / "metric" / "examples")
         trial = Trial(folder / "environment", folder / "elsewhere")
-        trial.install(str(wheel))
+        trial.link_requirements()
+        trial.install("--no-index", str(wheel))
         check_without_extras(trial)
         packed = trial.pack()
         check_same_files(packed, wheel)
         trial.install("--force-reinstall", "--no-deps", str(packed))
-        trial.check(expected, version)
+        trial.check_location(version)
+        trial.check_scores(expected)
         trial.run_readme()
         print(f"{wheel.name}: passed")
 
         # a clone without links, installed plainly and in place
         inside = Trial(folder / "environment", clone_without_links(folder / "clone"))
         inside.install("--force-reinstall", "--no-deps", ".")
-        inside.check(expected, version)
+        inside.check_location(version)
         inside.run_readme()
         packed = inside.pack().rename(folder / "plain.whl")
         inside.install("--force-reinstall", "--no-deps", "--editable", ".")
         check_same_files(inside.pack(), packed)
         print("clone without links: passed")
 
+        trial.link_requirements("train")
         trial.install("--force-reinstall", "--no-deps", str(sdist))
-        trial.install("bleurt-repro[train]")
-        trial.check(expected, version)
+        trial.install("--no-index", "bleurt-repro[train]")
+        trial.check_location(version)
+        trial.check_scores(expected)
         check_training(trial)
         print(f"{sdist.name}: passed")
 
