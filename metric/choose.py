@@ -85,7 +85,7 @@ def choose(
     segments = [check_texts(f"candidates[{i}]", texts) for i, texts in enumerate(check_list("candidates", candidates))]
     if not all(segments):
         raise ValueError(f"candidates[{segments.index([])}] is empty: every segment needs at least one candidate")
-    columns = {"candidates": segments}
+    columns: dict[str, list[Any]] = {"candidates": segments}
     for name, texts in (("references", references), ("sources", sources)):
         if texts is not None:
             columns[name] = check_list(name, texts)

@@ -216,7 +216,7 @@ def test_underscores_are_accepted_and_not_shown(run, files, tiny_scorer, monkeyp
 APP = typer.main.get_command(app)
 GROUPS = {(): APP, **{(name,): command for name, command in APP.commands.items() if hasattr(command, "commands")}}
 COMMANDS = [
-    "score", "compare", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
+    "score", "compare", "choose", "agree", "demo", "convert", "register", "card", "average", "ensemble", "calibrate",
     "data wmt", "data relative-ranks", "data webnlg", "data mqm", "data ratings", "data anchors", "data contrasts", "data roles",
     "data opposites", "data paraphrases", "data near-copies", "data synthetic", "data denoise", "data pseudo-labels",
     "data mlqe", "publish model", "publish dataset", "publish space",
@@ -272,7 +272,7 @@ def test_commands_with_settings_are_documented(command):
     assert any(f"bleurt-repro {command}" in page.read_text(encoding="utf-8") for page in pages)
 
 
-WRITERS = [c for c in COMMANDS if c not in ("demo", "register", "calibrate") and not c.startswith("publish")]
+WRITERS = [c for c in COMMANDS if c not in ("agree", "demo", "register", "calibrate") and not c.startswith("publish")]
 
 
 @pytest.mark.parametrize("command", WRITERS)

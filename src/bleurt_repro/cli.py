@@ -42,7 +42,7 @@ from bleurt_repro.cli_style import (
     make_engine,
     with_dashes,
 )
-from bleurt_repro.cli_training import PASS_ON, average, calibrate, ensemble, experiment_app, finetune, pretrain
+from bleurt_repro.cli_training import PASS_ON, agree, average, calibrate, ensemble, experiment_app, finetune, pretrain
 from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, ScoreOptions
 
 NAME = "bleurt-repro"
@@ -337,6 +337,14 @@ def choose(
         overwrite=overwrite,
     )
     echo(summary, err=True)
+
+
+command(
+    epilog=examples(
+        "bleurt-repro agree --ratings ratings.csv",
+        "bleurt-repro agree --ratings ratings.csv --checkpoint ./my-metric",
+    )
+)(agree)
 
 
 @command(epilog=examples("bleurt-repro demo", "bleurt-repro demo --port 8080 --device cpu"))

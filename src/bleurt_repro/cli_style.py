@@ -23,10 +23,10 @@ PANELS = {
     "parallel ratings reliability test validation training results leave_out config_name given",
     "Output": "output json keep_above report system overwrite format disagreements worst by repo_id private revision "
     "create_pr dry_run requirement name max_shard_size",
-    "Model and hardware": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache prune masked_lm "
+    "Model and hardware": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache masked_lm "
     "translator pivots likelihood_pivots prefix bertscore_model entailment_model teacher",
     "Distributed work": "num_shards shard_index engine address workers",
-    "Settings": "config pairs seed share method within year validation_ratio one_record_per_system average_duplicates "
+    "Settings": "config pairs seed share method prune within year validation_ratio one_record_per_system average_duplicates "
     "min_difference training_systems training_inputs reordered mirrored turned beam_size masks_per_pass "
     "max_segments most_texts dropping_rate max_records lp weight mixed_layouts max_difference gelu check",
     "Statistics": "resamples confidence",

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from bleurt_repro.cli_style import Cache, Command, Device, Group, Overwrite, echo
+from bleurt_repro.cli_style import Backend, Cache, CheckpointName, Command, Device, Dtype, Group, Overwrite, echo
 from bleurt_repro.metric.install import require_extra
+from bleurt_repro.metric.options import DEFAULT_CHECKPOINT
 
 experiment_app = typer.Typer(
     cls=Group, help="Evaluate metrics against human ratings; reproduce the papers' tables.", no_args_is_help=True
@@ -55,6 +56,27 @@ def finetune(context: typer.Context) -> None:
     from bleurt_repro.training.finetune import finetune as train
 
     train_by_command(train, (RatingArguments, FinetuningArguments), context.args, echo)
+
+
+def agree(
+    ratings: Annotated[
+        str,
+        typer.Option(
+            help="File of your ratings with the columns reference, candidate and score: CSV, TSV, JSONL, Parquet."
+        ),
+    ],
+    checkpoint: CheckpointName = DEFAULT_CHECKPOINT,
+    device: Device = None,
+    dtype: Dtype = None,
+    backend: Backend = "torch",
+    cache: Cache = None,
+) -> None:
+    """Measure whether a metric agrees with your people, beside BLEU and chrF++, and how many ratings that takes."""
+    require_extra("train", "agree")
+    from bleurt_repro.training.experiments.agree import agree as measure_agreement
+
+    options = {"device": device, "dtype": dtype, "backend": backend, "cache": cache}
+    echo(measure_agreement(ratings, checkpoint, {name: value for name, value in options.items() if value is not None}))
 
 
 def average(
