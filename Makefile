@@ -1,5 +1,5 @@
 # make demo    install into .venv, register the metric, score the example files
-# make test    the same environment with the test extras, and the whole suite
+# make test    the same environment with the test extras, and the short tests
 # make docs    build/site
 PYTHON ?= python3
 VENV ?= .venv

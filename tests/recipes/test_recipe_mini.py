@@ -70,6 +70,7 @@ def place(commands, *words):
     return next(i for i, command in enumerate(commands) if all(any(w in part for part in command) for w in words))
 
 
+@pytest.mark.long
 def test_all_steps_in_order_and_once(run, tmp_path):
     done, commands = run()
     assert (done.returncode, done.stderr) == (0, "")
@@ -111,6 +112,7 @@ def test_all_steps_in_order_and_once(run, tmp_path):
     assert not [command for command in few if "finetune" in command or "torchrun" in command or "synthetic" in command]
 
 
+@pytest.mark.long
 def test_a_failed_step_stops_the_script_which_then_resumes(run):
     done, commands = run(FAILS="pretrained-2")
     assert done.returncode != 0
