@@ -200,7 +200,7 @@ def pairs(tmp_path_factory, tiny_teachers):
     from tests.tiny_teachers import SENTENCES
 
     place = tmp_path_factory.mktemp("set")
-    (place / "in.txt").write_text("\n".join(SENTENCES))
+    (place / "in.txt").write_text("\n".join(SENTENCES[:8]))
     config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=4, segments_per_part=8)
     make_synthetic_pairs(str(place / "in.txt"), place / "pairs", config.with_options(**tiny_teachers.options()))
     return place / "pairs"

@@ -223,11 +223,27 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+HELP: dict[str, str] = {}
+
+
+@pytest.fixture
+def read_help(run, monkeypatch):
+    """Return a function that returns the help of a command, which takes a tenth of a second to draw."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def read(command: str) -> str:
+        if command not in HELP:
+            code, HELP[command], _ = run(*command.split(), "--help")
+            assert code == 0
+        return HELP[command]
+
+    return read
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_two_examples_the_programs_name_and_no_type_of_switches(run, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "160")
-    code, out, _ = run(*command.split(), "--help")
-    assert code == 0 and f"Usage: bleurt-repro {command} " in out
+def test_help_has_two_examples_the_programs_name_and_no_type_of_switches(read_help, command):
+    out = read_help(command)
+    assert f"Usage: bleurt-repro {command} " in out
     assert len([line for line in out.splitlines() if line.strip().startswith(f"$ bleurt-repro {command}")]) >= 2
     assert "<bool>" not in out and "BOOLEAN" not in out
 
@@ -247,9 +263,8 @@ def test_help_of_commands_with_settings_has_the_programs_name_and_two_examples(r
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_in_a_panel_with_its_default(run, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "200")
-    out = run(*command.split(), "--help")[1]
+def test_every_option_is_in_a_panel_with_its_default(read_help, command):
+    out = read_help(command)
     panels = re.findall(r"─ ([A-Z][a-z ]+) ─.*\n((?:│.*\n)+)", out)
     assert len(panels) > 1 and len(panels) == len(dict(panels))
     assert re.findall(r"--[a-z-]+", dict(panels)["Options"]) == ["--help"]
@@ -276,8 +291,8 @@ WRITERS = [c for c in COMMANDS if c not in ("agree", "demo", "register", "calibr
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_commands_that_write_take_an_output(run, command):
-    assert "--output" in run(*command.split(), "--help")[1]
+def test_commands_that_write_take_an_output(read_help, command):
+    assert "--output" in read_help(command)
 
 
 def test_convert_and_card_write_to_the_output(run, files, tiny_scorer, monkeypatch):

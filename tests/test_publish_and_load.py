@@ -89,10 +89,9 @@ def world(tmp_path_factory, tiny_scorer):
     make_official(folder / "port")
     official, _, _ = OFFICIAL_CHECKPOINTS["bleurt-tiny-512"].hub.partition("@")
     with LoopbackHub(folder / "hub") as hub:
-        pushed = run_python(hub, home, PUBLISH, str(folder), official)
-        assert pushed.returncode == 0, pushed.stderr
-        assert TOKEN not in pushed.stdout + pushed.stderr
-        online = run_python(hub, home, LOAD)
+        online = run_python(hub, home, PUBLISH + LOAD, str(folder), official)
+        assert online.returncode == 0, online.stderr
+        assert TOKEN not in online.stdout + online.stderr
     return hub, home, rows, online, folder
 
 

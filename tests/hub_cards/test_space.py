@@ -9,6 +9,7 @@ import hashlib
 import io
 import os
 import re
+import runpy
 import shutil
 import socket
 import subprocess
@@ -171,10 +172,17 @@ def is_up(process, port):
     return False
 
 
-@pytest.mark.parametrize(
-    "python_path",
-    [pytest.param(False, id="plain"), pytest.param(True, id="with PYTHONPATH", marks=pytest.mark.long)],
-)
+def test_the_app_builds_the_page_and_takes_its_folder_off_the_search_path(published_space, monkeypatch):
+    """`bleurt_repro.py` in that folder is the module for `evaluate`, and would hide the package."""
+    monkeypatch.syspath_prepend(str(published_space))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(published_space), "elsewhere"]))
+    page = runpy.run_path(str(published_space / "app.py"))["demo"]
+    assert page.title == "BLEURT"
+    assert str(published_space) not in sys.path and os.environ["PYTHONPATH"] == "elsewhere"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("python_path", [False, True], ids=["plain", "with PYTHONPATH"])
 def test_the_published_folder_starts_and_scores_over_http(published_space, tmp_path, python_path):
     from gradio_client import Client
 

@@ -19,8 +19,8 @@ from tests.tiny_teachers import SENTENCES
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_teachers):
     folder = tmp_path_factory.mktemp("set")
-    (folder / "in.txt").write_text("\n".join(SENTENCES[:6]))
-    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    (folder / "in.txt").write_text("\n".join(SENTENCES[:4]))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=2)
     make_synthetic_pairs(str(folder / "in.txt"), folder / "pairs", config.with_options(**tiny_teachers.options()))
     return folder / "pairs"
 
@@ -40,15 +40,15 @@ def test_two_folders_of_one_name_are_two_data_sets(folder, second, tmp_path):
     """`datasets` caches by the folder's name: only the configuration's name tells them apart."""
     copy = shutil.copytree(second, tmp_path / folder.name)
     first, second = (load_dataset(str(path), split="train", cache_dir=str(tmp_path / "c")) for path in (folder, copy))
-    assert first.unique("reference") == SENTENCES[:6]
-    assert second.unique("reference") == SENTENCES[6:9]
+    assert first.unique("reference") == SENTENCES[:4]
+    assert second.unique("reference") == SENTENCES[6:8]
 
 
 @pytest.fixture(scope="module")
 def second(tmp_path_factory, tiny_teachers):
     folder = tmp_path_factory.mktemp("second")
-    (folder / "in.txt").write_text("\n".join(SENTENCES[6:9]))
-    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    (folder / "in.txt").write_text("\n".join(SENTENCES[6:8]))
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=2)
     make_synthetic_pairs(str(folder / "in.txt"), folder / "more", config.with_options(**tiny_teachers.options()))
     return folder / "more"
 
@@ -102,7 +102,7 @@ def test_an_unfinished_or_changed_set_is_refused(folder, tmp_path):
 def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
     import yaml
 
-    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=4)
+    config = SyntheticConfig(device="cpu", beam_size=1, max_masks=3, unit_segments=2, segments_per_part=2)
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(yaml.safe_dump(config.with_options(**tiny_teachers.options()).to_dict()))
     builder = SyntheticPairs(data_dir=tmp_path / "pairs", source=str(folder.parent / "in.txt"), recipe=recipe)

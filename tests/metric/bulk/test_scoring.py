@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-import warnings
 
 import numpy as np
 import pytest
@@ -292,46 +286,3 @@ def test_an_output_that_another_process_finishes_at_this_moment_stays_whole(tmp_
         unfinished.add("0.3\n", records=1)
         unfinished.finish()
     assert output.read_text() == "0.3\n"
-
-
-def test_a_process_killed_without_warning_goes_on_to_the_same_bytes(score, tmp_path, tiny_scorer):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        whole = score("whole.txt").read_bytes()
-    code = (
-        "import sys, time; from bleurt_repro.metric.bulk import resumable_output, scoring as s; s.WINDOWS['cpu'] = 8\n"
-        "add = resumable_output.PartialOutput.add\n"
-        "resumable_output.PartialOutput.add = lambda self, *a, **b: (add(self, *a, **b), time.sleep(0.3))\n"
-        "s.score_files(s.ScoreOptions(sys.argv[3]), pairs=sys.argv[1], output=sys.argv[2])"
-    )
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        str(tmp_path / "pairs.jsonl"),
-        str(tmp_path / "scores.txt"),
-        str(tiny_scorer),
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    journal = tmp_path / ".scores.txt.partial.json"
-    deadline = time.monotonic() + 60
-    while not journal.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert journal.exists()
-    with pytest.warns(UserWarning, match="resuming the unfinished"):
-        assert score().read_bytes() == whole
-
-
-def test_scoring_a_file_imports_no_library_that_it_does_not_use(tmp_path, pairs, tiny_scorer):
-    code = (
-        "import sys; from bleurt_repro.metric.bulk.scoring import ScoreOptions, score_files\n"
-        "score_files(ScoreOptions(sys.argv[3]), pairs=sys.argv[1], output=sys.argv[2])\n"
-        "unused = ('datasets', 'evaluate', 'pandas', 'matplotlib', 'sacrebleu', 'onnxruntime', 'gradio')\n"
-        "sys.exit(str([name for name in unused if name in sys.modules] or ''))"
-    )
-    words = [sys.executable, "-c", code, str(tmp_path / "pairs.jsonl"), str(tmp_path / "scores.txt"), str(tiny_scorer)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.stderr.strip() == ""
-    assert len(read(tmp_path / "scores.txt")) == COUNT

@@ -124,10 +124,8 @@ def test_a_line_of_many_megabytes_takes_little_more_than_itself(text):
     """Whole, each takes several gigabytes."""
     program = f"""
 import resource
-from transformers import AutoTokenizer
-from bleurt_repro.metric.forward.encoding import SPACE_IN_TEXT, PairEncoder, longest_word, word_starts
-from bleurt_repro.metric.layout import Layout
-encoder = PairEncoder(AutoTokenizer.from_pretrained({str(EMBEDDED_FOLDER / "bleurt-repro-mini")!r}), Layout())
+from bleurt_repro import BleurtScorer
+encoder = BleurtScorer(device="cpu").members[0].encoder
 encoder.encode_all([("a cat", "a dog")])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 encoder.encode_all([({text}, "a dog")])

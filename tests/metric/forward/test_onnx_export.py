@@ -36,10 +36,9 @@ def distilbert():
     return DistilBertForSequenceClassification(config).eval()
 
 
+@pytest.mark.long  # the next test exports a BERT
 @needs_onnx
-@pytest.mark.parametrize(
-    "make", [bert, *(pytest.param(make, marks=pytest.mark.long) for make in (rembert, mpnet, distilbert))]
-)
+@pytest.mark.parametrize("make", [bert, rembert, mpnet, distilbert])
 def test_the_exact_graph_gives_the_models_scores(make):
     from bleurt_repro.metric.forward.onnx import OnnxForward
 
@@ -75,8 +74,9 @@ def test_the_scorer_takes_a_backend(tiny_scorer, cache, monkeypatch):
     assert BleurtScorer(str(tiny_scorer), backend="onnx-int8").score(**TEXTS) == scores
 
 
+@pytest.mark.long
 @needs_onnx
-@pytest.mark.parametrize("make", [bert, pytest.param(mpnet, marks=pytest.mark.long)])
+@pytest.mark.parametrize("make", [bert, mpnet])
 def test_all_but_the_narrowing_products_are_in_int8(make):
     import onnx
 

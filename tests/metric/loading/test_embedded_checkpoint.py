@@ -81,8 +81,8 @@ def test_scores_fall_from_identical_to_unrelated(name, request):
 
 
 def test_neighbours_change_a_score_by_less_than_1e_5(scorer):
-    texts = [f"{REFERENCE} {'It rained all day. ' * (i % 7)}" for i in range(40)]
-    together = scorer.score(references=[REFERENCE] * 40, candidates=texts)
+    texts = [f"{REFERENCE} {'It rained all day. ' * (i % 7)}" for i in range(14)]
+    together = scorer.score(references=[REFERENCE] * len(texts), candidates=texts)
     alone = [scorer.score(references=[REFERENCE], candidates=[text])[0] for text in texts]
     assert together == pytest.approx(alone, abs=1e-5)
 
@@ -125,7 +125,7 @@ def test_the_command_line_agrees_with_python_on_all_wmt17_pairs(scorer, shared_d
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [("scorer", 4), *(pytest.param(name, 1, marks=pytest.mark.long) for name in ("scorer", "base"))],
+    [("scorer", 12), *(pytest.param(name, 1, marks=pytest.mark.long) for name in ("scorer", "base"))],
 )
 def test_the_reference_itself_scores_highest(name, step, request):
     """Of everyday sentences, too: once copies of those like the templates of `data roles` scored low."""
