@@ -20,7 +20,7 @@ from tests.killed import kill_at_every_operation, run_to_its_end
 COMMANDS = {
     "lines": "score -r r.txt -c {}.txt --checkpoint CHECKPOINT --device cpu --no-progress --output OUT/scores",
     "several files": "compare -r r.txt -c r.txt {}.txt --checkpoint CHECKPOINT --resamples 20 --no-progress "
-    "-o OUT/c.json OUT/c.md",
+    "-o OUT/c.json OUT/c.csv",
 }
 
 
@@ -55,7 +55,7 @@ def test_files_are_old_or_new_and_the_next_run_finishes(command, tmp_path, monke
 
     states = []
     restore()
-    for number in kill_at_every_operation(lambda: run("2"), step=5):
+    for number in kill_at_every_operation(lambda: run("2"), step=3):
         files = {path: text for path, text in contents(tmp_path / "OUT").items() if "/." not in f"/{path}"}
         assert all(text in (old[path], new[path]) for path, text in files.items()), number
         states.append(files)

@@ -72,8 +72,10 @@ def test_scores_do_not_import_what_they_do_not_use(tmp_path):
     assert len((tmp_path / "scores.txt").read_text().split()) == 2
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", ["bleurt-repro-mini", "tiny", "tiny mpnet in shards"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("bleurt-repro-mini", "float32"), ("tiny", "bfloat16"), ("tiny mpnet in shards", "float32")],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scores_are_those_of_the_weights_that_transformers_opens(name, dtype, tiny_scorer, tiny_mpnet):
     folders = {"tiny": str(tiny_scorer), "tiny mpnet in shards": str(tiny_mpnet)}
@@ -103,7 +105,7 @@ def test_what_the_encoder_asks_of_a_tokenizer_is_the_same(both):
     assert light.tokenizer.pad_token_id == full.tokenizer.pad_token_id
     assert light.tokenizer.get_vocab() == full.tokenizer.get_vocab()
     with torch.inference_mode():
-        pairs = light.encode_all(list(zip(*TEXTS.values(), strict=True)))
+        pairs = light.encode_all(list(zip(*TEXTS.values(), strict=True))[:3])
         assert torch.equal(PackedForward(both[0].model)(pairs), PackedForward(both[1].model)(pairs))
 
 
