@@ -22,6 +22,7 @@ TOOLS = {
     "lm-eval",
     "inspect-ai",
     "torchmetrics",
+    "trl",
     "ipython",
 }
 

@@ -321,3 +321,91 @@ def test_a_notebook_shows_results_as_tables():
         assert shown["text/plain"] == repr(value) and len(repr(value)) < 300
         assert shown["text/html"].count("<table>") == shown["text/html"].count("</table>") > 0
         assert all(text in shown["text/html"] for text in texts) and "<b>" not in shown["text/html"]
+
+
+# choosing among samples: generate, mbrs and TRL
+
+
+@pytest.fixture(scope="module")
+def choosing() -> list[str]:
+    return python_blocks("choose.md")
+
+
+@pytest.fixture(scope="module")
+def tiny_language_model(tmp_path_factory):
+    """Return a GPT-2 of random weights, and its tokenizer of words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    words = ["<pad>", "<eos>", "<unk>", *dict.fromkeys(" ".join([*REFERENCES, *CANDIDATES]).split())]
+    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>", padding_side="left"
+    )
+    config = GPT2Config(
+        vocab_size=len(words), n_embd=16, n_layer=1, n_head=2, n_positions=128, eos_token_id=1, bos_token_id=1
+    )
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("gpt2")
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    return GPT2LMHeadModel.from_pretrained(folder), tokenizer
+
+
+def test_samples_of_generate_are_chosen_from(choosing, tiny_language_model):
+    model, tokenizer = tiny_language_model
+    names = {"model": model, "tokenizer": tokenizer, "sources": REFERENCES[:2]}
+    exec(choosing[0], names)
+    assert [len(segment) for segment in names["samples"]] == [32, 32]
+    for segment, text in zip(names["samples"], names["best"], strict=True):
+        matrix = names["scorer"].matrix(segment, segment)
+        expected = [(row.sum() - row[i]) / 31 for i, row in enumerate(matrix)]
+        assert expected[segment.index(text)] == pytest.approx(max(expected), abs=1e-5)
+
+
+def test_the_metric_of_mbrs_gives_its_decoders_the_matrix(choosing, as_module, monkeypatch):
+    """mbrs cannot be installed beside this package, so its protocol stands in: a class with `pairwise_scores`."""
+    from abc import ABC, abstractmethod
+    from types import ModuleType, SimpleNamespace
+
+    class Metric(ABC):
+        Config = SimpleNamespace
+
+        def __init__(self, cfg):
+            self.cfg = cfg
+
+        @abstractmethod
+        def score(self, hypothesis, reference, source=None): ...
+
+        def expected_scores(self, hypotheses, references, source=None):
+            return self.pairwise_scores(hypotheses, references, source).mean(dim=1)
+
+    package, metrics = ModuleType("mbrs"), ModuleType("mbrs.metrics")
+    metrics.Metric, metrics.register = Metric, lambda name: lambda registered: registered
+    monkeypatch.setitem(sys.modules, "mbrs", package)
+    monkeypatch.setitem(sys.modules, "mbrs.metrics", metrics)
+    metric = as_module("mbrs_metric", choosing[1]).Bleurt(Metric.Config())
+    expected = [metric.score("It rains.", reference) for reference in REFERENCES]
+    assert metric.pairwise_scores(["It rains."], REFERENCES)[0].tolist() == pytest.approx(expected, abs=1e-5)
+    assert int(metric.expected_scores(CANDIDATES, ["It rains."]).argmax()) == 0
+
+
+def test_trl_trains_with_the_metric_as_its_reward(choosing, tiny_language_model, tmp_path, monkeypatch, expected):
+    pytest.importorskip("trl", reason=EXTRA)
+    from datasets import Dataset
+
+    monkeypatch.chdir(tmp_path)
+    model, tokenizer = tiny_language_model
+    dataset = Dataset.from_dict({"prompt": CANDIDATES, "reference": REFERENCES})
+    code = choosing[2].replace("max_steps=100", "max_steps=1, use_cpu=True, bf16=False, max_completion_length=8")
+    names = {"model": model, "tokenizer": tokenizer, "dataset": dataset}
+    exec(code, names)
+    assert names["trainer"].state.global_step == 1
+    rewards = [entry["reward"] for entry in names["trainer"].state.log_history if "reward" in entry]
+    assert rewards and all(reward == reward for reward in rewards)
+    # completions are strings, or the messages of a conversation
+    messages = [[{"role": "assistant", "content": text}] for text in CANDIDATES]
+    for completions in (CANDIDATES, messages):
+        scores = names["bleurt_reward"](completions=completions, reference=REFERENCES, prompts=CANDIDATES)
+        assert scores == pytest.approx(expected, abs=1e-5)

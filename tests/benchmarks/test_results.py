@@ -195,3 +195,32 @@ def test_the_table_says_which_peer_ran_how(load, scorer, tmp_path):
     without = report.table({**results, "memory_mb": {}}).splitlines()  # as on a GPU
     assert [line.split("|")[-2].strip() for line in without if " | run | " in line] == ["", ""]
     assert lines[0] == f"`{results['command']}`" and lines[2].startswith(f"{scorer.folder.name}, ")
+
+
+def test_choosing_compares_each_way_with_all_pairs(load, scorer):
+    module = load("choosing")
+    samples = ["the cat sat", "a cat sat", "the cat sat", "it rained", "no one came", "a dog sat on the mat"]
+    rows = [{"candidates": samples * 2, "reference": "the cat sat on it"}] * 2
+    results = module.measure(rows, scorer, slow_sample=1)
+    assert (results["segments"], results["samples_per_segment"], results["different_samples"]) == (2, 12, 5)
+    exact, pruned, naive, by_chrf = results["ways"]
+    assert exact["name"] == module.OURS and exact["pairs"] == 25 and exact["share_of_pairs"] == 25 / 144
+    assert (exact["same_choice"], exact["loss"], naive["same_choice"], naive["loss"]) == (1.0, 0, 1.0, 0)
+    assert naive["pairs"] == by_chrf["pairs"] == 144 and naive["segments"] == 1
+    assert pruned["pairs"] <= 25 and pruned["loss"] >= -1e-6
+    assert set(results["quality"]) == {"the first sample", module.OURS, module.PRUNED, module.BY_CHRF}
+    assert all(way["cpu_seconds"] > 0 for way in results["ways"])
+
+
+def test_the_page_on_choosing_shows_the_figures_of_its_results():
+    docs = BENCHMARKS.parent / "docs"
+    page = " ".join((docs / "how-to" / "choose.md").read_text(encoding="utf-8").split())
+    results = json.loads((docs / "results" / "choosing-mini.json").read_text(encoding="utf-8"))
+    for way in results["ways"]:
+        same = "" if way["same_choice"] is None else f"{way['same_choice']:.0%}".replace("%", " %")
+        share = f"{way['share_of_time']:.1%}".replace("%", " %")
+        assert (
+            f"| {way['pairs']:.0f} | {way['cpu_seconds_of_first']:.1f} | {share} | {same} |".replace("  ", " ") in page
+        )
+    for quality in results["quality"].values():
+        assert f"| {quality['bleu']:.1f} | {quality['chrf']:.1f} |" in page
