@@ -45,7 +45,12 @@ Device = Annotated[
     str | None,
     typer.Option(help="Device to compute on: cpu, cuda, cuda:1, mps, ...", show_default="the best one available"),
 ]
-Dtype = Annotated[str | None, typer.Option(help="Precision: float32, bfloat16 or float16.", show_default="float32")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        help="Precision: float32, bfloat16, float16, or auto (bfloat16 where it is fast).", show_default="float32"
+    ),
+]
 Backend = Annotated[
     str,
     typer.Option(help="Inference backend: torch, onnx, or onnx-int8 (CPU only; faster, scores differ slightly)."),
