@@ -138,11 +138,11 @@ def parse_dtype(dtype: Any, device: torch.device | None = None) -> torch.dtype:
     if name not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
     if name == "auto":
-        return torch.bfloat16 if device is not None and _has_bfloat16(device) else torch.float32
+        return torch.bfloat16 if device is not None and has_bfloat16(device) else torch.float32
     return getattr(torch, name)
 
 
-def _has_bfloat16(device: torch.device) -> bool:
+def has_bfloat16(device: torch.device) -> bool:
     """Return whether a device has instructions for bfloat16."""
     import torch
 

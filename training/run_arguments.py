@@ -96,12 +96,20 @@ class RunArguments(TrainingArguments):
         import torch
 
         from bleurt_repro.metric.install import require_extra
+        from bleurt_repro.metric.options import has_bfloat16
 
         require_extra("train", "training")  # transformers would advise another package than the extra
         self._choose_length()
         self._check_values()
         if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
             self.use_cpu = True  # the Trainer computes in bf16 on a CPU only when told that it is one
+            if self.bf16 and not has_bfloat16(torch.device("cpu")):
+                warnings.warn(
+                    "this processor has no instructions for bfloat16, which would take several times as long: training "
+                    "computes in float32 (bf16 is off)",
+                    stacklevel=3,
+                )
+                self.bf16 = False
         size, accumulation = self.per_device_train_batch_size, self.gradient_accumulation_steps
         self.per_device_train_batch_size, self.gradient_accumulation_steps = size or BATCH, accumulation or 1
         super().__post_init__()  # the number of processes is known afterwards

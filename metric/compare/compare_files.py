@@ -117,7 +117,8 @@ def compare_files(
     else:
         segments = comparison.segments[: DISAGREEMENTS if by is None and len(names) > 1 else 0]
     if output_format == "text":
-        return comparison_text(comparison, segments, groups, by or "")
+        title = "" if worst is None else f"lowest scores of {system}:"
+        return comparison_text(comparison, segments, groups, by or "", title)
     if by is not None:
         return groups_csv(groups, by, names)
     if worst is None and disagreements is None:

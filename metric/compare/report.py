@@ -80,6 +80,7 @@ def comparison_text(
     segments: Sequence[Segment] = (),
     groups: Sequence[Group] = (),
     column: str = "",
+    title: str = "",
 ) -> str:
     """Return a comparison as text for a terminal.
 
@@ -88,6 +89,7 @@ def comparison_text(
         segments: segments to show.
         groups: groups of segments to show.
         column: name of what the groups share.
+        title: line above the segments.
     """
     names = [system.name for system in comparison.systems]
     width = max(map(len, ("system", *names)))
@@ -99,6 +101,8 @@ def comparison_text(
             lines.append(f"{system.name}: {system.truncated} pairs were longer than the checkpoint reads")
     if groups:
         lines += ["", *_group_lines(groups, column, names)]
+    if title:
+        lines += ["", one_line(title)]
     for segment in segments:
         lines += ["", *_segment_lines(segment, names, width)]
     lines += ["", *(f"{name}: {signature}" for name, signature in comparison.signatures.items())]

@@ -288,7 +288,9 @@ def compare(
 def choose(
     candidates: Annotated[
         str,
-        typer.Option("--candidates", "-c", help="File with a list of candidates per segment: JSONL or Parquet."),
+        typer.Option(
+            "--candidates", "-c", help="File with a list of strings, candidates, per segment: JSONL or Parquet."
+        ),
     ],
     references: Annotated[
         str | None,

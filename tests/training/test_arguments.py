@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -162,6 +163,15 @@ def test_the_trainers_arguments(config, tmp_path: Path) -> None:
     (args,) = parse_config((TrainingArguments,), ["--config", path, "--output_dir", str(tmp_path), "--use_cpu"])
     assert (args.learning_rate, args.max_steps, args.lr_scheduler_kwargs) == (3e-5, -1, {"num_cycles": 2})
     assert args.use_cpu and not args.bf16
+
+
+@pytest.mark.parametrize("has_instructions", [True, False])
+def test_bfloat16_is_off_on_a_processor_that_would_be_slow_with_it(config, tmp_path, monkeypatch, has_instructions):
+    monkeypatch.setattr("bleurt_repro.metric.options.has_bfloat16", lambda device: has_instructions)
+    words = ["--config", config("bf16: true\n"), "--output_dir", str(tmp_path), "--use_cpu"]
+    with nullcontext() if has_instructions else pytest.warns(UserWarning, match="no instructions for bfloat16"):
+        (args,) = parse_config((FinetuningArguments,), words)
+    assert args.bf16 is has_instructions
 
 
 def test_passes_that_are_asked_for_count_in_place_of_a_files_steps(config, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
 # Sentence BLEU and chrF++ of sacreBLEU; the second is what a metric has to be better than.
-BASELINES, RIVAL = ["bleu", "chrf++"], "chrf++"
+BASELINES, RIVAL, RIVAL_NAME = ["bleu", "chrf++"], "chrf++", "chrF++"
 LABELS = {"bleu": "sentence BLEU", "chrf++": "chrF++"}
 MEASURES = {"kendall_tau": "Kendall tau", "pearson_r": "Pearson r"}
 # Ratings of few segments give no answer, whatever their number: those of one segment are not independent.
@@ -29,7 +29,7 @@ POWER = 0.8
 # (docs/reproduction/figure-3.md).
 TUNED_RATINGS, TUNED_SEGMENTS = 311, 38
 FINETUNING = (
-    f"measured on WebNLG 2017, {TUNED_RATINGS} ratings of {TUNED_SEGMENTS} segments raised the lead over chrF++ in Kendall "
+    f"on WebNLG 2017, {TUNED_RATINGS} ratings of {TUNED_SEGMENTS} segments raised the lead over chrF++ in Kendall "
     "tau (x 100) from 2.2 to 5.1 in fluency, from 1.8 to 3.7 in grammar and from 1.2 to 6.5 in semantics"
 )
 
@@ -86,7 +86,8 @@ def agreement_text(table: pandas.DataFrame, figures: Mapping[str, Any]) -> str:
     checkpoint = figures["rows"][0]
     lines.append(_verdict(checkpoint["name"], figures["comparisons"], len(table)))
     enough = len(table) >= TUNED_RATINGS and segments >= TUNED_SEGMENTS
-    lines.append(f"Fine-tuning is {'worth trying' if enough else 'not measured on so few ratings'}: {FINETUNING}.")
+    verdict = "worth trying" if enough else "not measured on fewer ratings or segments than these"
+    lines.append(f"Fine-tuning is {verdict}: {FINETUNING}.")
     if (checkpoint.get("training_references") or {}).get("seen"):
         lines.append("The checkpoint was fine-tuned on references of these ratings, so its figures are too high.")
     lines.append(checkpoint["signature"])
@@ -108,14 +109,14 @@ def _verdict(name: str, comparisons: Sequence[Mapping[str, Any]], ratings: int) 
     )
     difference, low, high = test["difference"], test["low"], test["high"]
     is_ahead = test["first"] == name
-    order = f"{name} agrees {'more' if is_ahead else 'less'} than chrF++"
+    leader, other = (name, RIVAL_NAME) if is_ahead else (RIVAL_NAME, name)
     if low is None or difference <= 0:
-        return f"{name} and chrF++ agree equally with your people."
-    ends = f"{100 * difference:.1f} [{100 * low:.1f}, {100 * high:.1f}] in Kendall tau x 100"
+        return f"{name} and {RIVAL_NAME} agree equally with your people."
+    lead = f"{100 * difference:.1f} in Kendall tau x 100 (interval of the lead: {100 * low:.1f} to {100 * high:.1f})"
     if low > 0:
-        return f"{order} with your people: {ends}."
+        return f"{leader} agrees more with your people than {other}, by {lead}."
     return (
-        f"Not clear yet: {order} by {ends}. If the difference is this large, about "
+        f"Not clear yet: {leader} agrees more with your people than {other}, by {lead}. If the difference is this large, about "
         f"{needed_ratings(ratings, difference, low, high):,} ratings are needed to show it ({POWER:.0%} probability)."
     )
 
