@@ -172,7 +172,7 @@ def test_files_that_no_export_wrote_stay_unless_asked(options, tmp_path, monkeyp
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_killed_at_any_operation_an_export_is_that_of_before_or_the_new_one(tmp_path, form):
+def test_killed_at_any_operation_an_export_is_of_one_run_or_has_no_card(tmp_path, form):
     """New train and old validation sets would share segments."""
     folder = tmp_path / "set"
     ratings = write(tmp_path / "ratings.jsonl", [rating(2017, i) for i in range(40)])
@@ -185,8 +185,9 @@ def test_killed_at_any_operation_an_export_is_that_of_before_or_the_new_one(tmp_
     assert len(old) == 3 and all(old[name] != new[name] for name in old)
     seen = []
     for _ in kill_at_every_operation(lambda: export(1)):
-        seen.append({path.name: path.read_bytes() for path in folder.iterdir()})
-        assert seen[-1] in (old, new)
+        seen.append({path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()})
+        # In between the set has no card, which is moved last.
+        assert seen[-1] in (old, new) or "README.md" not in seen[-1]
         export(0)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.jsonl", "set"]
     assert old in seen and new in seen

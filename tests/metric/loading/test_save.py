@@ -175,22 +175,27 @@ def test_weights_in_other_files_are_replaced(tiny_scorer, tmp_path, sizes):
     assert {path.name for path in out.iterdir()} == {path.name for path in (tmp_path / "fresh").iterdir()}
 
 
+def five_digits(values):
+    return tuple(round(value, 5) for value in values)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("sizes", [(None, "20KB"), ("20KB", None)], ids=str)
 def test_killed_at_any_operation_it_is_old_new_or_refused(tiny_scorer, tmp_path, sizes):
     other = load_checkpoint(str(make_tiny_scorer(tmp_path / "other", spread=0.2)))
     new, out = load_checkpoint(str(tiny_scorer)), tmp_path / "out"
     save_scorer(other.model, other.tokenizer, tmp_path / "old", max_shard_size=sizes[0])
-    allowed = {tuple(scores(tmp_path / "old")): "old", tuple(scores(tiny_scorer)): "new"}
+    # Where weights begin in a file may change the last bits of a score.
+    allowed = {five_digits(scores(tmp_path / "old")): "old", five_digits(scores(tiny_scorer)): "new"}
     shutil.copytree(tmp_path / "old", out)
     seen = []
     for number in kill_at_every_operation(lambda: save_scorer(new.model, new.tokenizer, out, max_shard_size=sizes[1])):
         try:
-            seen.append(allowed[tuple(scores(out))])
+            seen.append(allowed[five_digits(scores(out))])
         except ValueError as refused:
             assert str(refused).startswith(f"checkpoint {out}"), (number, refused)
             seen.append("refused")
         shutil.rmtree(out)
         shutil.copytree(tmp_path / "old", out)
     assert {"old", "refused"} <= set(seen)
-    assert tuple(scores(out)) in allowed
+    assert five_digits(scores(out)) in allowed
