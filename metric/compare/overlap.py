@@ -112,7 +112,7 @@ def overlap_tests(
     # An `n_ar_confidence` of 0 asks for intervals with the default number of resamples.
     signatures, results = PairedTest(list(systems.items()), metrics, streams, "ar", n_ar_confidence=0)()
     tests = {}
-    # sacreBLEU names the results by names of its own, such as chrF2++, in the order of the metrics.
+    # sacreBLEU renames the metrics, such as chrF2++, but keeps their order.
     for name, key in zip(metrics, signatures, strict=True):
         scores = [_test(result, len(references)) for result in results[key]]
         tests[name] = (scores, str(signatures[key]))
