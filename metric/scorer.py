@@ -550,8 +550,11 @@ class BleurtScorer:
         flags = np.zeros((3, count), dtype=bool)
         for row, member in enumerate(self.members):
             # A member may read fewer texts than the ensemble.
-            roles = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
-            results = member.score([tuple(texts[i] for i in roles) for texts in items], report, options.batch_size)
+            texts_of_member = items
+            if member.encoder.layout.inputs != self.layout.inputs:
+                roles = [self.layout.inputs.index(role) for role in member.encoder.layout.inputs]
+                texts_of_member = [tuple(texts[i] for i in roles) for texts in items]
+            results = member.score(texts_of_member, report, options.batch_size)
             scores[row] = [result.score for result in results]
             member_flags = [(result.truncated, result.unknown, result.unread) for result in results]
             flags |= np.array(member_flags, dtype=bool).reshape(count, 3).T

@@ -67,6 +67,10 @@ app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(publish_app, name="publish")
 command = functools.partial(app.command, cls=Command)
+Sources = Annotated[
+    str | None,
+    typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
+]
 
 
 def _print_version(requested: bool) -> None:
@@ -104,10 +108,7 @@ def score(
     candidates: Annotated[
         str | None, typer.Option("--candidates", "-c", help="File of candidates in the same formats.")
     ] = None,
-    sources: Annotated[
-        str | None,
-        typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
-    ] = None,
+    sources: Sources = None,
     pairs: Annotated[
         str | None,
         typer.Option(
@@ -208,10 +209,7 @@ def compare(
         list[str],
         typer.Option("--candidates", "-c", help="Files of candidates in the same formats, one file per system."),
     ],
-    sources: Annotated[
-        str | None,
-        typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
-    ] = None,
+    sources: Sources = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -301,10 +299,7 @@ def choose(
             show_default="the other candidates of the segment (MBR)",
         ),
     ] = None,
-    sources: Annotated[
-        str | None,
-        typer.Option("--sources", "-s", help="File of sources in the same formats, if the checkpoint reads sources."),
-    ] = None,
+    sources: Sources = None,
     prune: Annotated[
         bool,
         typer.Option(
