@@ -268,24 +268,23 @@ def _file_scores(options: PseudoLabelOptions, triples: list[Triple]) -> Iterator
 
     for name in options.score_files:
         path = Path(name)
-        values = read_scores(path, len(triples), "triples")
+        values = read_scores(path, len(triples))
         yield {"name": path.name, "signature": f"file|sha256:{file_hash(path).hex()[:12]}"}, np.array(values)
 
 
-def read_scores(path: Path, count: int, rows_name: str) -> list[float]:
+def read_scores(path: Path, count: int) -> list[float]:
     """Read a file with one score per line.
 
     Args:
         path: the file.
-        count: number of scores that it must have.
-        rows_name: name of what is scored, such as "triples", for messages.
+        count: number of triples, and so of scores.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if a line is not a number, a score is not finite, or there are more or fewer than `count`.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"no file {path}: expected one score per line, in the order of the {rows_name}")
+        raise FileNotFoundError(f"no file {path}: expected one score per line, in the order of the triples")
     values = []
     for number, line in enumerate(text_lines(path), start=1):
         try:
@@ -293,7 +292,7 @@ def read_scores(path: Path, count: int, rows_name: str) -> list[float]:
         except ValueError:
             raise ValueError(f"{path}, line {number}: expected a number, found {line[:40]!r}") from None
     if len(values) != count or not np.isfinite(values).all():
-        raise ValueError(f"{path} must have a finite number for each of {count} {rows_name}, found {len(values)}")
+        raise ValueError(f"{path} must have a finite number for each of {count} triples, found {len(values)}")
     return values
 
 
