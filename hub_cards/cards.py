@@ -343,11 +343,9 @@ def _reliability(results: Result) -> dict[str, Any]:
     """Draw the differences between systems that are needed, and how well P was calibrated on the first test."""
     from bleurt_repro.training.reliability.report import draw_needed
 
-    figures = next(iter(results["tests"].values()))
     return {
         "table": draw_needed(results["fitted"]["preference"]),
-        "ratings": figures["ratings"],
-        "preference": figures["preference"],
+        "tested": next(iter(results["tests"].values()), None),
         "command": results["command"],
     }
 

@@ -231,7 +231,7 @@ def standardize_kinds(sides: Mapping[str, Dataset]) -> tuple[dict[str, Dataset],
     """
     scores, rows_by_group = _scores(sides["train"]), defaultdict(list)
     for row, names in enumerate(_kind_groups(sides["train"])):
-        for name in names:
+        for name in dict.fromkeys(names):  # the two are the same without a language pair
             rows_by_group[name].append(row)
     groups = {
         name: {"mean": float(scores[rows].mean()), "deviation": float(scores[rows].std()), "ratings": len(rows)}

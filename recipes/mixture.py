@@ -1,0 +1,223 @@
+"""The mixture that a checkpoint learns from: ratings of several kinds on one scale, longer texts, and constructed pairs.
+
+A recipe (`build.py`) describes it; `write_mixture` writes it in parts of equal composition, one for each run whose
+weights are averaged later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from bleurt_repro.datasets_builders.ratings.training_ratings import COLUMNS, standardize_kinds
+from bleurt_repro.metric.files.records import read_records
+from bleurt_repro.metric.files.writing import write_json_lines
+
+Row = dict[str, Any]
+# Longer texts: segments put together at most; how often a part is missing, another text's, or the order changed; and
+# what a missing or foreign part counts, in deviations of ratings.
+MOST_SEGMENTS = 4
+MISSING_SHARE, FOREIGN_SHARE, REORDERED_SHARE = 0.08, 0.04, 0.15
+LOST = -2.4
+# Rows that remain of a selection in a trial: a calibration needs 100.
+FEWEST = 200
+
+
+def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) -> str:
+    """Write the training rows of a recipe as part-1.jsonl, part-2.jsonl, ...
+
+    Args:
+        mixture: "ratings", a list of sources, each with "file", "kind", number of "rows", and optionally "where"
+            (column: list of values), "least_judgements", "judgements" (where the file has no number) and "drop_equal"; "constructed", a list of "file", "rows" and
+            optionally "systems" (prefixes of the kinds of pairs to take); "longer", a number of texts to put together;
+            "never", files whose references must not be learnt; "deviation" of the ratings; "parts"; "seed".
+        output: folder to write.
+        divisor: number by which all numbers of rows are divided, rounded up; for trials.
+
+    Returns:
+        A table of what the mixture contains.
+
+    Raises:
+        ValueError: if a source has fewer rows than the recipe asks for.
+    """
+    random = np.random.default_rng(mixture["seed"])
+    never = {row["reference"] for file in mixture["never"] for row in read_rows(file)}
+    counts: Counter[str] = Counter()
+
+    # Ratings: drawn from each source, then standardised by kind and language pair.
+    ratings: list[Row] = []
+    for source in mixture["ratings"]:
+        rows = [row for row in select(read_rows(source["file"]), source) if row["reference"] not in never]
+        drawn = draw(rows, source, divisor, random)
+        judgements = {"n_annotations": source["judgements"]} if "judgements" in source else {}
+        ratings += [{**row, "kind": source["kind"], **judgements} for row in drawn]
+        counts[f"{source['kind']}: {source['name']}"] = len(drawn)
+    ratings = on_one_scale(ratings)
+
+    # Longer texts of several ratings, and pairs with a target that was fixed beforehand.
+    longer = join(ratings, -(-mixture["longer"] // divisor), random)
+    counts["longer texts"] = len(longer)
+    for row in ratings + longer:
+        row["score"] = round(float(row["score"]) * mixture["deviation"], 4)
+    constructed: list[Row] = []
+    for source in mixture["constructed"]:
+        prefixes = tuple(source.get("systems", [""]))
+        rows = [row for row in read_rows(source["file"]) if str(row["system"]).startswith(prefixes)]
+        drawn = draw([row for row in rows if row["reference"] not in never], source, divisor, random)
+        limit = float(source.get("limit", np.inf))
+        constructed += [
+            {**row, "score": float(np.clip(row["score"], -limit, limit)), "weight": 1.0, "system": row["system"]}
+            for row in drawn
+        ]
+        counts.update(str(row["system"]).partition(":")[2].strip() or source["name"] for row in drawn)
+
+    rows = [ratings + longer, constructed]
+    parts = mixture["parts"]
+    for part in range(parts):
+        mixed = [row for group in rows for row in group[part::parts]]
+        columns = ("reference", "candidate", "score", "weight", "system")
+        write_json_lines(
+            output / f"part-{part + 1}.jsonl",
+            ({name: mixed[i][name] for name in columns} for i in random.permutation(len(mixed))),
+        )
+    total = len(ratings) + len(longer) + len(constructed)
+    lines = [f"{name} | {number:,}" for name, number in counts.items()]
+    return "\n".join([*lines, f"all | {total:,}", f"share constructed | {len(constructed) / total:.1%}"])
+
+
+def hold_out(source: Mapping[str, Any], output: Path, divisor: int = 1) -> str:
+    """Draw ratings to train on (drawn.jsonl), evenly over language pairs, and hold out those of all other references.
+
+    Several ratings of one candidate are averaged.
+
+    Args:
+        source: "file", number of "rows", "least_judgements" of the ratings drawn, "seed".
+        output: folder for drawn.jsonl and held_out.jsonl.
+        divisor: as of `write_mixture`.
+
+    Returns:
+        A sentence with the numbers.
+    """
+    ratings = read_rows(source["file"])
+    same: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in ratings:
+        if (row.get("n_annotations") or 0) >= source["least_judgements"]:
+            same[row["lp"], row["reference"], row["candidate"]].append(row)
+    by_pair: dict[str, list[Row]] = defaultdict(list)
+    for (lp, _, _), rows in same.items():
+        by_pair[lp].append({**rows[0], "score": float(np.mean([row["score"] for row in rows]))})
+    random, number = np.random.default_rng(source["seed"]), -(-source["rows"] // divisor)
+    drawn: list[Row] = []
+    for i, (_, rows) in enumerate(sorted(by_pair.items(), key=lambda item: len(item[1]))):
+        share = (number - len(drawn)) // (len(by_pair) - i)
+        drawn += [rows[j] for j in sorted(random.permutation(len(rows))[:share])]
+    references = {row["reference"] for row in drawn}
+    held_out = [row for row in ratings if row["reference"] not in references]
+    write_json_lines(output / "drawn.jsonl", drawn)
+    write_json_lines(output / "held_out.jsonl", held_out)
+    return f"{len(drawn):,} ratings drawn, {len(held_out):,} held out"
+
+
+def write_selected(sources: Mapping[str, Mapping[str, Any]], output: Path, divisor: int = 1) -> str:
+    """Write the rows of a file that each source describes (see `select`) to NAME.jsonl.
+
+    Args:
+        sources: "file" and "where", by name.
+        output: folder to write.
+        divisor: as of `write_mixture`: one row in so many is taken, but at least `FEWEST` rows.
+
+    Returns:
+        A sentence with the numbers.
+    """
+    numbers = []
+    for name, source in sources.items():
+        rows = select(read_rows(source["file"]), source)
+        rows = rows[:: max(1, min(divisor, len(rows) // FEWEST))]
+        write_json_lines(output / f"{name}.jsonl", rows)
+        numbers.append(f"{name} {len(rows):,}")
+    return ", ".join(numbers)
+
+
+def read_rows(file: str | Path) -> list[Row]:
+    """Read records; `z_score` and `n_annot`, as collections of WMT ratings name them, become score and n_annotations."""
+    rows = []
+    for _, record in read_records(file):
+        for name, alias in (("score", "z_score"), ("n_annotations", "n_annot")):
+            if record.get(name) is None and alias in record:
+                record[name] = record[alias]
+        rows.append(record)
+    return rows
+
+
+def select(rows: Iterable[Row], source: Mapping[str, Any]) -> list[Row]:
+    """Return the rows that a source of the recipe describes and that have a candidate and a score."""
+    where = {name: set(values) for name, values in source.get("where", {}).items()}
+    least = source.get("least_judgements", 0)
+    return [
+        row
+        for row in rows
+        if all(row.get(name) in values for name, values in where.items())
+        and row["score"] is not None
+        and row["candidate"].strip()
+        and row["reference"].strip()
+        and (row.get("n_annotations") or 0) >= least
+        and not (source.get("drop_equal") and row["reference"].strip() == row["candidate"].strip())
+    ]
+
+
+def draw(rows: Sequence[Row], source: Mapping[str, Any], divisor: int, random: np.random.Generator) -> list[Row]:
+    """Draw the number of rows that the recipe asks for."""
+    number = -(-source["rows"] // divisor)
+    if len(rows) < number:
+        raise ValueError(f"{source['file']}: the recipe asks for {number:,} rows, found {len(rows):,}: lower `rows`")
+    return [rows[i] for i in random.permutation(len(rows))[:number]]
+
+
+def on_one_scale(ratings: Sequence[Row]) -> list[Row]:
+    """Standardise ratings by kind and language pair, and weight them by their number of judgements."""
+    from datasets import Dataset
+
+    columns = {name: [row.get(name) for row in ratings] for name in COLUMNS}
+    columns["n_annotations"] = [None if n is None else max(1, round(n)) for n in columns["n_annotations"]]
+    columns["weight"] = [1.0] * len(ratings)
+    sides, _ = standardize_kinds({"train": Dataset.from_dict(columns)})
+    side = cast("Any", sides["train"])
+    return [
+        {**row, "score": score, "weight": round(weight, 4), "system": "rating"}
+        for row, score, weight in zip(ratings, side["score"], side["weight"], strict=True)
+    ]
+
+
+def join(rows: Sequence[Row], number: int, random: np.random.Generator) -> list[Row]:
+    """Put two to `MOST_SEGMENTS` segments together, `number` times; the score is the mean of the parts'.
+
+    Raters saw one segment at a time, and users have paragraphs. Now and then the candidate lacks a part, has another
+    text's in its place, or has its parts in another order.
+    """
+    texts = []
+    for _ in range(number):
+        parts = [rows[i] for i in random.integers(len(rows), size=random.integers(2, MOST_SEGMENTS + 1))]
+        draws = random.random(len(parts))
+        missing, foreign = draws < MISSING_SHARE, draws > 1 - FOREIGN_SHARE
+        candidates = [
+            rows[random.integers(len(rows))]["candidate"] if is_foreign else part["candidate"]
+            for part, is_foreign, is_missing in zip(parts, foreign, missing, strict=True)
+            if not is_missing
+        ]
+        if random.random() < REORDERED_SHARE:
+            candidates = [candidates[i] for i in random.permutation(len(candidates))]
+        scores = np.where(missing | foreign, LOST, [part["score"] for part in parts])
+        texts.append(
+            {
+                "reference": " ".join(part["reference"].strip() for part in parts),
+                "candidate": " ".join(text.strip() for text in candidates),
+                "score": float(scores.mean()),
+                "weight": float(np.mean([part["weight"] for part in parts])),
+                "system": "longer",
+            }
+        )
+    return texts

@@ -1,0 +1,279 @@
+"""The pipeline that builds checkpoints: a trial of the recipe on small data, resuming, and the mixture."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+import yaml
+
+import build
+import mixture
+from bleurt_repro import BleurtScorer
+from bleurt_repro.cli import main as run_command
+from tests.conftest import ROOT, make_tiny_tokenizer
+from tests.tiny_teachers import SENTENCES
+
+MINI = yaml.safe_load((ROOT / "recipes" / "mini.yaml").read_text(encoding="utf-8"))
+WORDS = "the cat dog sees likes red bread big small Tom Anna house on in a garden".split()
+
+
+def rating_rows(year, lps, segments, systems="abcdef", **columns):
+    """Ratings of systems of which the first leave out fewer words, under the names of the public collections."""
+    draw = random.Random(f"{year}{lps}")
+    for lp, segment in itertools.product(lps, range(segments)):
+        reference = " ".join(draw.choices(WORDS, k=7)) + f" {year} {segment} {lp}."
+        for system in systems:
+            words = [word for word in reference.split() if draw.random() > systems.index(system) / 8]
+            quality = 0.5 - systems.index(system) / 4 + draw.random() / 10
+            yield {
+                "year": year,
+                "lp": lp,
+                "system": system,
+                "segment_id": segment + 1,
+                "source": f"Satz {segment} von {year}, {lp}",
+                "reference": reference,
+                "candidate": " ".join(words) or "the",
+                "raw_score": 90.0 - 12 * systems.index(system),
+                "z_score": quality,
+                "n_annot": 2,
+                **columns,
+            }
+
+
+def write_rows(path: Path, rows) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+
+
+def parallel_lines():
+    for number, words in enumerate(itertools.product(("Tom", "Anna"), ("sees", "likes"), ("big", "small"), WORDS[:3])):
+        source = "multi30k" if number % 5 == 0 else "tatoeba"
+        yield f"{source}\ttrain\t{words[0]} {words[1]} the {words[2]} {words[3]} {number % 7}.\tsatz {' '.join(words[::2])}.\n"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Small data in the form that the recipe's comments describe."""
+    folder = tmp_path_factory.mktemp("data")
+    for year in (2015, 2016, 2017, 2018, 2021):
+        write_rows(folder / "wmt" / f"{year}.jsonl.gz", rating_rows(year, ("cs-en", "de-en"), 40))
+    splits = {"train": 20, "dev": 20, "test": 20}
+    rows = [row for s, n in splits.items() for row in rating_rows(2022, (f"{s}-en",), 3 * n, split=s)]
+    write_rows(folder / "wmt22.jsonl.gz", rows)
+    pairs = ("et-en", "ne-en", "ro-en", "ru-en", "si-en")
+    write_rows(folder / "mlqe_pe.jsonl.gz", rating_rows(2020, pairs, 4, split="train"))
+    write_rows(folder / "captions.jsonl.gz", rating_rows(2019, ("en-en",), 10, subset="multiple-annotator"))
+    write_rows(folder / "mqm21.jsonl.gz", rating_rows(2021, ("zh-en",), 40, split="test"))
+    rows = [
+        {
+            "input_id": number + 1,
+            "mr": f"{number} | is | x",
+            "team": team,
+            "candidate": " ".join(WORDS[: 3 + len(team) // 2]),
+            "references_eval": [" ".join(WORDS[:7])],
+            **{aspect: 1 + len(team) / 6 + number / 50 for aspect in ("fluency", "grammar", "semantics")},
+        }
+        for number, team in itertools.product(range(8), ("adapt", "baseline", "melbourne"))
+    ]
+    write_rows(folder / "webnlg" / "ratings.jsonl.gz", rows)
+    wiki = "".join(f"{number}\tTitle\t{text}\n" for number, text in enumerate(SENTENCES))
+    (folder / "wiki.tsv.gz").write_bytes(gzip.compress(wiki.encode()))
+    for name in ("en-de", "en-fr"):
+        (folder / f"{name}.tsv.gz").write_bytes(gzip.compress("".join(parallel_lines()).encode()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """A BERT of two layers with random weights."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("encoders") / "tiny"
+    torch.manual_seed(0)
+    tokenizer = make_tiny_tokenizer(folder)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    model = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=256, **sizes))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+class InProcess:
+    """A process of `bleurt-repro` that runs here: starting Python and torch anew takes most of a trial's time."""
+
+    commands: list[str] = []
+
+    def __init__(self, words, stdout, **_):
+        assert words[:3] == [sys.executable, "-m", "bleurt_repro"]
+        self.commands.append(" ".join(words[3:5]))
+        try:
+            run_command(words[3:])
+        except SystemExit as exit:
+            self.code = exit.code
+            stdout.write(str(exit))
+
+    def wait(self):
+        return self.code or 0
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    InProcess.commands = []
+    monkeypatch.setattr(build.subprocess, "Popen", InProcess)
+    return InProcess.commands
+
+
+def test_a_trial_builds_a_checkpoint_and_a_second_one_repeats_nothing(
+    data, encoder, tmp_path, in_process, capsys, monkeypatch
+):
+    work, settings = tmp_path / "work", [f"encoder={encoder}", "layer=1"]
+    build.main("mini", data, work, trial=True, set_=settings)
+    folder = work / "checkpoint" / "bleurt-repro-mini"
+    assert -3 < BleurtScorer(folder).score(references=["the cat"], candidates=["a cat"])[0] < 3
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "MQM 2021" in card and "Tatoeba" in card
+    record = json.loads((work / "build.json").read_text())
+    assert [stage["stage"] for stage in record["stages"]] == [stage["name"] for stage in MINI["stages"]]
+    assert all(stage["finished"] and stage["seconds"] >= 0 for stage in record["stages"])
+    assert set(record["stages"][0]["data"]) == {"wmt"}
+
+    # The same command again runs nothing.
+    in_process.clear()
+    build.main("mini", data, work, trial=True, set_=settings)
+    assert in_process == []
+
+    # Another learning rate trains again, and leaves the data alone.
+    capsys.readouterr()
+    build.main("mini", data, work, trial=True, until="runs", set_=[*settings, "learning_rate=2e-4"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(": running")] == ["runs: running"]
+    assert in_process == ["finetune --config", "finetune --config"]
+
+
+def test_a_command_that_fails_stops_the_build_which_then_continues(data, tmp_path, in_process, monkeypatch):
+    recipe = tmp_path / "recipe.yaml"
+    stages = [
+        {"name": "roles", "run": "data roles --pairs {800} --output {out}/pairs.jsonl"},
+        {"name": "scores", "run": "score --pairs {roles}/nothing.jsonl --output {out}/scores.txt"},
+    ]
+    recipe.write_text(yaml.safe_dump({"settings": {}, "stages": stages}))
+    with pytest.raises(ChildProcessError, match="stage scores failed: see .*scores.log"):
+        build.main(str(recipe), data, tmp_path / "work", trial=True)
+    assert "nothing.jsonl" in (tmp_path / "work" / "scores.log").read_text() or in_process[-1].startswith("score")
+    stages[1]["run"] = "data opposites --pairs 2 --output {out}/pairs.jsonl"
+    recipe.write_text(yaml.safe_dump({"settings": {}, "stages": stages}))
+    in_process.clear()
+    build.main(str(recipe), data, tmp_path / "work", trial=True)
+    assert in_process == ["data opposites"]
+    assert len((tmp_path / "work" / "roles" / "pairs.jsonl").read_text().splitlines()) == 2
+
+
+def test_as_a_command_of_its_own(data, tmp_path):
+    command = [
+        sys.executable,
+        ROOT / "recipes" / "build.py",
+        "mini",
+        "--data",
+        data,
+        "--work",
+        tmp_path,
+        "--until",
+        "wmt",
+    ]
+    run = subprocess.run([*map(str, command), "--trial"], capture_output=True, text=True)
+    assert run.returncode == 2 and "--until wmt" in run.stderr and "wmt18" in run.stderr
+
+
+def test_data_that_are_missing_are_named(tmp_path, in_process):
+    with pytest.raises(FileNotFoundError, match=r"wmt is missing: the comments of the recipe say"):
+        build.main("mini", tmp_path / "nothing", tmp_path / "work", trial=True)
+    assert in_process == []
+
+
+def test_a_folder_of_something_else_is_left_alone(data, tmp_path, in_process):
+    (tmp_path / "wmt18").mkdir()
+    (tmp_path / "wmt18" / "thesis.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="wmt18 was not written by this command"):
+        build.main("mini", data, tmp_path, trial=True)
+    assert (tmp_path / "wmt18" / "thesis.txt").exists()
+
+
+def test_a_setting_that_the_recipe_has_not(data, tmp_path):
+    with pytest.raises(typer.BadParameter, match="--set rate: expected one of encoder, learning_rate"):
+        build.main("mini", data, tmp_path, set_=["rate=1"])
+
+
+@pytest.fixture
+def ratings_file(tmp_path):
+    path = tmp_path / "ratings.jsonl.gz"
+    write_rows(path, [*rating_rows(2017, ("cs-en",), 50), *rating_rows(2018, ("de-en",), 50)])
+    return path
+
+
+def mixture_of(path, never=(), **source):
+    ratings = [{"name": "all", "kind": "crowd", "file": path, "rows": 200, **source}]
+    return {
+        "seed": 1, "parts": 2, "deviation": 0.6, "never": list(never), "ratings": ratings, "longer": 20, "constructed": [],
+    }  # fmt: skip
+
+
+def parts(folder):
+    return [
+        [json.loads(line) for line in path.read_text().splitlines()] for path in sorted(folder.glob("part-*.jsonl"))
+    ]
+
+
+def test_ratings_are_on_one_scale_and_in_two_parts(ratings_file, tmp_path):
+    mixture.write_mixture(mixture_of(ratings_file), tmp_path)
+    first, second = parts(tmp_path)
+    assert len(first) == len(second) == 110
+    assert not {(row["reference"], row["candidate"]) for row in first} & {
+        (row["reference"], row["candidate"]) for row in second if row["system"] == "rating"
+    }
+    scores = [row["score"] for row in first + second if row["system"] == "rating"]
+    assert np.mean(scores) == pytest.approx(0, abs=1e-3) and np.std(scores) == pytest.approx(0.6, abs=1e-2)
+    assert {row["weight"] for row in first} == {0.6667}  # two judgements of a crowd: 2 / (2 + 1)
+
+
+def test_references_of_test_sets_are_not_learnt(ratings_file, tmp_path):
+    rows = mixture.read_rows(ratings_file)
+    held_out = tmp_path / "held_out.jsonl"
+    held_out.write_text("".join(json.dumps(row) + "\n" for row in rows[:300]))
+    mixture.write_mixture(mixture_of(ratings_file, never=[held_out]), tmp_path)
+    learnt = {row["reference"] for part in parts(tmp_path) for row in part if row["system"] == "rating"}
+    assert learnt and not learnt & {row["reference"] for row in rows[:300]}
+
+
+def test_a_source_with_too_few_rows(ratings_file, tmp_path):
+    with pytest.raises(ValueError, match="the recipe asks for 200 rows, found 0"):
+        mixture.write_mixture(mixture_of(ratings_file, where={"year": [2016]}), tmp_path)
+
+
+def test_ratings_of_unseen_references_are_held_out(tmp_path):
+    rows = [*rating_rows(2018, ("de-en",), 30), *rating_rows(2018, ("cs-en",), 30)]
+    rows += [{**row, "z_score": row["z_score"] + 1} for row in rows[:6]]  # one candidate of two systems
+    write_rows(tmp_path / "ratings.jsonl.gz", rows)
+    source = {"file": tmp_path / "ratings.jsonl.gz", "rows": 20, "least_judgements": 2, "seed": 0}
+    mixture.hold_out(source, tmp_path)
+    drawn, held_out = (mixture.read_rows(tmp_path / f"{name}.jsonl") for name in ("drawn", "held_out"))
+    assert sorted({row["lp"] for row in drawn}) == ["cs-en", "de-en"]
+    assert len(drawn) == 20 and sum(row["lp"] == "cs-en" for row in drawn) == 10
+    seen = {row["reference"] for row in drawn}
+    assert held_out and not seen & {row["reference"] for row in held_out}
+    assert len(held_out) == sum(row["reference"] not in seen for row in rows)
+    mean = {}
+    for row in rows:
+        mean.setdefault((row["lp"], row["reference"], row["candidate"]), []).append(row["z_score"])
+    assert all(
+        row["score"] == pytest.approx(np.mean(mean[row["lp"], row["reference"], row["candidate"]])) for row in drawn
+    )
