@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Settings of the Trainer that decide the result of a run.
 RECORDED = (
-    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm layer_decay frozen_layers frozen_head dropout bf16 "
+    "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm frozen_layers dropout bf16 "
     "max_steps num_train_epochs global_batch_size per_device_train_batch_size gradient_accumulation_steps world_size seed"
 ).split()
 # Those of them that may differ when a run is resumed: how a batch is divided among processes.

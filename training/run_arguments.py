@@ -49,16 +49,9 @@ class RunArguments(TrainingArguments):
     global_batch_size: int | None = field(
         default=None, metadata={"help": f"Number of pairs per step, over all processes; default: {BATCH}."}
     )
-    layer_decay: float = field(
-        default=1.0, metadata={"help": "Learning rate of a layer divided by that of the layer above it."}
-    )
     frozen_layers: int = field(
         default=0,
         metadata={"help": "Number of lowest layers that are not trained, nor the embeddings; saves time."},
-    )
-    frozen_head: bool = field(
-        default=False,
-        metadata={"help": "Do not train the head, which turns the vector of the first token into scores."},
     )
     dropout: float | None = field(
         default=None, metadata={"help": "Dropout probability; default: the one that the model records."}
@@ -134,8 +127,6 @@ class RunArguments(TrainingArguments):
                 raise ValueError(f"{name} must be at least 1, found {value}")
         if not 0 <= self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be 0 or more, found {self.learning_rate:g}")
-        if not 0 < self.layer_decay <= 1:
-            raise ValueError(f"layer_decay must be above 0 and at most 1, found {self.layer_decay:g}")
         for name in ("seed", "early_stopping"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, found {getattr(self, name)}")

@@ -1,5 +1,5 @@
-"""The Trainers. They add what our models need to that of `transformers`: a stop when the loss is not finite, layer-wise learning
-rates, frozen layers, dropout, the faster attention, and the loss of each task by its name.
+"""The Trainers. They add what our models need to that of `transformers`: a stop when the loss is not finite, frozen
+layers, dropout, the faster attention, and the loss of each task by its name.
 
 Validation losses are means over pairs, whatever the number of processes. The Trainer's own are means over batches, and where
 pairs are repeated so that all processes get full batches, the repeated ones count twice. So the loss (or prediction) of each
@@ -27,8 +27,8 @@ BELOW_LAYERS = re.compile(r"embedding|relative_attention_bias")
 class ScorerTrainer(Trainer):
     """Trains a scorer: a sequence classifier with one label whose loss is a mean over pairs.
 
-    It takes the arguments of `transformers.Trainer`. `args` may be `FinetuningArguments`, whose `frozen_layers`, `frozen_head`,
-    `dropout` and `layer_decay` it follows, or plain `TrainingArguments`.
+    It takes the arguments of `transformers.Trainer`. `args` may be `FinetuningArguments`, whose `frozen_layers` and
+    `dropout` it follows, or plain `TrainingArguments`.
 
     Raises:
         ValueError: if more layers are to be frozen than there are; and in training, when the loss is not finite: earlier
@@ -53,8 +53,6 @@ class ScorerTrainer(Trainer):
         if self.args.device.type == "cpu":
             choose_attention(model, "eager")  # the backward pass of torch's own attention takes longer there
         freeze_layers(model, getattr(self.args, "frozen_layers", 0))
-        if getattr(self.args, "frozen_head", False):
-            freeze_head(model)
         dropout = getattr(self.args, "dropout", None)
         if dropout is not None:
             for module in model.modules():
@@ -109,16 +107,6 @@ class ScorerTrainer(Trainer):
         _, predictions, labels = super().prediction_step(*args, **kwargs)
         return None, predictions, labels
 
-    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """Make the Trainer's optimizer; with `layer_decay` below 1, lower layers take smaller steps."""
-        decay = getattr(self.args, "layer_decay", 1.0)
-        if decay != 1.0 and self.optimizer is None:
-            trained: Any = self.model
-            optimizer_class, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
-            groups = layer_groups(trained, self.args.learning_rate, decay, self.args.weight_decay)
-            self.optimizer = optimizer_class(groups, **options)
-        return super().create_optimizer()
-
 
 def choose_attention(model: nn.Module, name: str) -> None:
     """Let the encoder of a model compute attention by one of the implementations in `transformers`, such as "eager"."""
@@ -154,42 +142,6 @@ def freeze_layers(model: nn.Module, number: int) -> None:
     for name, parameter in model.named_parameters() if number else ():
         if layers.get(name, depth) < number or (name not in layers and BELOW_LAYERS.search(name)):
             parameter.requires_grad_(False)
-
-
-def freeze_head(model: nn.Module) -> None:
-    """Exclude all parameters above the encoder from training, so that two models differ in the encoder only."""
-    encoder = next(module for module in model.modules() if isinstance(module, PreTrainedModel)).base_model
-    in_encoder = {id(parameter) for parameter in encoder.parameters()}
-    for parameter in model.parameters():
-        if id(parameter) not in in_encoder:
-            parameter.requires_grad_(False)
-
-
-def layer_groups(model: nn.Module, rate: float, decay: float, weight_decay: float = 0.0) -> list[dict[str, Any]]:
-    """Group the parameters by layer: the head has the full learning rate, each layer below `decay` times that above it.
-
-    Args:
-        model: model whose parameters are called "...layer.N..." in the encoder.
-        rate: learning rate of the head.
-        decay: learning rate of a layer divided by that of the layer above it.
-        weight_decay: weight decay of all groups.
-
-    Returns:
-        parameter groups for an optimizer, from the head down to the embeddings.
-    """
-    depth = 1 + max(
-        (int(match[1]) for name, _ in model.named_parameters() if (match := LAYER.search(name))), default=-1
-    )
-    groups: dict[int, list[nn.Parameter]] = defaultdict(list)
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            match = LAYER.search(name)
-            # steps below the head: 0 for the head and the pooler, `depth + 1` for the embeddings
-            below = depth - int(match[1]) if match else (depth + 1 if "embedding" in name else 0)
-            groups[below].append(parameter)
-    return [
-        {"params": groups[below], "lr": rate * decay**below, "weight_decay": weight_decay} for below in sorted(groups)
-    ]
 
 
 class PretrainingTrainer(ScorerTrainer):

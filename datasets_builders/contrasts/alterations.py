@@ -176,28 +176,6 @@ def swap_roles(text: str, names: Collection[str], random: Random) -> str | None:
     return _swap_pronouns(text)
 
 
-def alter_alike(text: str, altered: str, paraphrase: str) -> str | None:
-    """Alter a paraphrase as a text was altered: "Tom was seen by Ann." as "Ann saw Tom." became "Tom saw Ann.".
-
-    Args:
-        text: the text before.
-        altered: the text with words replaced by others, one for one.
-        paraphrase: a text that has all words which were replaced.
-
-    Returns:
-        The paraphrase with the same words replaced; None if it lacks one of them, or if more than words were replaced.
-    """
-    before, after = WORD.findall(text), WORD.findall(altered)
-    if len(before) != len(after) or WORD.split(text) != WORD.split(altered):
-        return None
-    changes = {(old, new) for old, new in zip(before, after, strict=True) if old != new}
-    replacements = dict(changes)
-    # A word that was replaced in two ways, or none at all, cannot be replaced alike.
-    if not changes or len(replacements) < len(changes) or not set(replacements) <= set(WORD.findall(paraphrase)):
-        return None
-    return WORD.sub(lambda match: replacements.get(match.group(), match.group()), paraphrase)
-
-
 def make_passive(text: str) -> str | None:
     """Turn "subject verb object" into the passive: "Tom saw Mary." becomes "Mary was seen by Tom."; else return None."""
     match = _ACTIVE.fullmatch(text)

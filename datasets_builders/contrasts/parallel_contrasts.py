@@ -35,7 +35,6 @@ from bleurt_repro.datasets_builders.contrasts import (
 )
 from bleurt_repro.datasets_builders.contrasts.alterations import (
     WORD,
-    alter_alike,
     change_name,
     change_negation,
     change_number,
@@ -59,8 +58,6 @@ RATED_SHARE = 0.3
 REORDERED_SHARE = 0.3
 FORM_SHARE = 0.15
 UNRELATED_SHARE = 0.05
-# None by default: models trained on mirrored pairs agreed less with people.
-MIRRORED_SHARE = 0.0
 # Alterations that few sentences allow are tried first half the time.
 _RARE = ("number", "name", "roles")
 
@@ -79,7 +76,6 @@ def make_contrasts(
     rated: Sequence[tuple[str, str, float]] = (),
     seed: int = 0,
     reordered: float = REORDERED_SHARE,
-    mirrored: float = MIRRORED_SHARE,
 ) -> list[Contrast]:
     """Make synthetic contrast data from parallel text.
 
@@ -91,23 +87,19 @@ def make_contrasts(
         seed: seed of all random choices.
         reordered: share of the draws that reorder a sentence by rule (passive, moved phrase) and show it against
             copies with two words exchanged.
-        mirrored: how often an altered text is shown as the reference as well: against a candidate altered alike, which
-            means the same, and against one that is not altered. Altered texts are often odd ("the air wowed the
-            crowd"), and a model that sees them as candidates alone learns what is odd, not what differs.
 
     Returns:
         Rows of "reference", "candidate", "score" and "system", which names the alteration ("contrast: number").
 
     Raises:
-        ValueError: if no two different sentences share a translation, `pairs` is not positive, or a share is not from
+        ValueError: if no two different sentences share a translation, `pairs` is not positive, or the share is not from
             0 to 1.
     """
     if pairs < 1:
         raise ValueError(f"the number of pairs must be at least 1, found {pairs}")
-    for name, share in (("reordered draws", reordered), ("mirrored alterations", mirrored)):
-        if not 0 <= share <= 1:
-            raise ValueError(f"the share of {name} must be from 0 to 1, found {share}")
-    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered, mirrored)
+    if not 0 <= reordered <= 1:
+        raise ValueError(f"the share of reordered draws must be from 0 to 1, found {reordered}")
+    random, maker = np.random.default_rng(seed), _Maker(list(sentences), rated, reordered)
     contrasts: list[Contrast] = []
     while len(contrasts) < pairs:
         contrasts += maker.make(random)
@@ -121,7 +113,6 @@ def contrast_file(
     ratings: str | Path | None = None,
     seed: int = 0,
     reordered: float = REORDERED_SHARE,
-    mirrored: float = MIRRORED_SHARE,
     leave_out: Sequence[str] = (),
     overwrite: bool = False,
 ) -> dict[str, int]:
@@ -135,7 +126,6 @@ def contrast_file(
         ratings: file of ratings, as `rating_records` reads it, whose best candidates are used too.
         seed: as in `make_contrasts`.
         reordered: as in `make_contrasts`.
-        mirrored: as in `make_contrasts`.
         leave_out: as in `read_sentences`.
         overwrite: as in `chosen_contrasts`.
 
@@ -153,7 +143,7 @@ def contrast_file(
     sentences = [pair for i, path in enumerate(parallel) for pair in read_sentences(path, f"{i}:", leave_out)]
     good = rated_well(rating_records(ratings)) if ratings is not None else []
     rated = [(row["reference"], row["candidate"], row["score"]) for row in good]
-    return write_contrasts(output_path, make_contrasts(sentences, pairs, rated, seed, reordered, mirrored))
+    return write_contrasts(output_path, make_contrasts(sentences, pairs, rated, seed, reordered))
 
 
 def read_sentences(path: str | Path, language: str, leave_out: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -192,7 +182,6 @@ class _Maker:
         sentences: list[tuple[str, str]],
         rated: Sequence[tuple[str, str, float]],
         reordered_share: float,
-        mirrored_share: float,
     ) -> None:
         self.paraphrases = same_meaning(sentences)
         if not self.paraphrases:
@@ -206,7 +195,7 @@ class _Maker:
         counts = Counter(name for text in self.texts for name in names_in(text) if name.lower() not in lower_case)
         self.names = sorted(name for name, count in counts.items() if count > 1)
         self.name_set = name_set = frozenset(self.names)
-        self.reordered_share, self.mirrored_share = reordered_share, mirrored_share
+        self.reordered_share = reordered_share
         if reordered_share:
             passive = [(text, changed) for text in self.texts if (changed := make_passive(text))]
             moved = [(text, changed) for text in self.texts if (changed := move_phrase(text, name_set))]
@@ -262,14 +251,7 @@ class _Maker:
             swapped = swap_roles(text, self.name_set, random)
             if swapped is not None and swapped not in (reference, reordered):
                 contrasts.append(contrast(reference, swapped, score - CHANGED, "roles"))
-                if text is reordered and self.mirrors(random) and (alike := alter_alike(text, swapped, reference)):
-                    contrasts.append(contrast(alike, swapped, SAME, "mirrored"))
-                    contrasts.append(contrast(alike, reordered, SAME - CHANGED, "roles"))
         return contrasts
-
-    def mirrors(self, random: Random) -> bool:
-        """Decide whether an altered text is shown as a reference, too."""
-        return bool(self.mirrored_share) and random.random() < self.mirrored_share
 
     def alter(
         self, pairs: list[tuple[str, str]], side: int, scores: tuple[float, float], random: Random
@@ -283,16 +265,7 @@ class _Maker:
             if altered is None or not altered.strip() or altered in pairs[i]:
                 continue
             loss *= 1 if len(pairs) == 1 else JOINED_WEIGHT
-            contrasts = [contrast(_joined(pairs, 0), _joined(pairs, side, i, altered), score - loss, name)]
-            # Mirrored: the altered text, or the reference altered alike, against the candidate altered alike and as it
-            # was.
-            alike = alter_alike(pairs[i][side], altered, pairs[i][1 - side]) if self.mirrors(random) else None
-            if alike is not None:
-                reference, candidate = (altered, alike) if side == 0 else (alike, altered)
-                reference, same_score = _joined(pairs, 0, i, reference), scores[1]
-                contrasts.append(contrast(reference, _joined(pairs, 1, i, candidate), same_score, "mirrored"))
-                contrasts.append(contrast(reference, _joined(pairs, 1), same_score - loss, name))
-            return contrasts
+            return [contrast(_joined(pairs, 0), _joined(pairs, side, i, altered), score - loss, name)]
         return []
 
     def neighbour(self, text: str, random: Random) -> str | None:

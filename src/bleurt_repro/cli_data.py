@@ -331,7 +331,6 @@ def data_contrasts(
     ] = None,
     seed: Seed = 0,
     reordered: Annotated[float, typer.Option(help="Share of pairs whose sentence is reordered by rule.")] = 0.3,
-    mirrored: Annotated[float, typer.Option(help="Share of altered texts that also serve as references.")] = 0.0,
     leave_out: Annotated[
         list[str] | None, typer.Option(help="One or more prefixes of the names of sources to leave out.")
     ] = None,
@@ -341,7 +340,7 @@ def data_contrasts(
     from bleurt_repro.datasets_builders.contrasts.parallel_contrasts import contrast_file
 
     skipped = leave_out or ()
-    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, mirrored, skipped, overwrite))
+    _print_counts(contrast_file(parallel, output, pairs, ratings, seed, reordered, skipped, overwrite))
 
 
 @data_app.command(

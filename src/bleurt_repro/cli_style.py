@@ -27,7 +27,7 @@ PANELS = {
     "translator pivots likelihood_pivots prefix bertscore_model entailment_model teacher",
     "Distributed work": "num_shards shard_index engine address workers",
     "Settings": "config pairs seed share method prune within year validation_ratio one_record_per_system average_duplicates "
-    "min_difference training_systems training_inputs reordered mirrored turned beam_size masks_per_pass "
+    "min_difference training_systems training_inputs reordered turned beam_size masks_per_pass "
     "max_segments most_texts dropping_rate max_records lp weight mixed_layouts max_difference gelu check",
     "Statistics": "resamples confidence",
     "Card contents": "recipe license data_terms domain base_model dataset source title",

@@ -28,9 +28,7 @@ BLEURT = {
     "load_best_model_at_end": True,
     "num_train_epochs": 3,  # not used: max_steps is set
     # none of what the paper does not have
-    "layer_decay": 1,
     "frozen_layers": 0,
-    "frozen_head": False,
     "dropout": None,
     "early_stopping": 0,
     # the best and the last checkpoint are kept, and nothing is resumed or replaced unasked

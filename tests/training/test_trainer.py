@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from bleurt_repro.training.run import last_checkpoint
-from bleurt_repro.training.trainer import ScorerTrainer, freeze_layers, layer_groups
+from bleurt_repro.training.trainer import ScorerTrainer, freeze_layers
 from tests.tiny_training import QUICK, finetune, options
 
 FEW = {**QUICK, "--max_steps": "4", "--eval_steps": "4", "--save_steps": "4"}
@@ -47,23 +47,6 @@ def test_lengths_that_decide_the_order_are_read_once(tmp_path):
     assert sum(spread) / len(spread) < 1
 
 
-def test_lower_layers_take_smaller_steps():
-    model = tiny_bert()
-    groups = layer_groups(model, rate=1.0, decay=0.5)
-    assert [group["lr"] for group in groups] == [
-        1.0,
-        0.5,
-        0.25,
-        0.125,
-    ]  # head and pooler, layer 1, layer 0, embeddings
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    members = [{names[id(parameter)] for parameter in group["params"]} for group in groups]
-    assert members[0] == {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"}
-    assert all("layer.1" in name for name in members[1]) and all("layer.0" in name for name in members[2])
-    assert all("embeddings" in name for name in members[3])
-    assert sum(map(len, members)) == len(names)
-
-
 def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer, tmp_path):
     finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--frozen_layers": "1"}))
     before, after = load_file(tiny_scorer / WEIGHTS), load_file(tmp_path / "out" / WEIGHTS)
@@ -71,13 +54,6 @@ def test_frozen_layers_and_the_embeddings_stay_as_they_are(ratings, tiny_scorer,
     same = {name for name in before if torch.equal(before[name].float(), after[name])}
     assert {name for name in same if ".layer.1." in name} == set()
     assert {name for name in before if "embeddings" in name or ".layer.0." in name} <= same
-
-
-def test_a_frozen_head_stays_as_it_is_while_the_encoder_learns(ratings, tiny_scorer, tmp_path):
-    finetune(options({"--model": str(tiny_scorer)}, ratings, {**FEW, "--frozen_head": "true"}))
-    before, after = load_file(tiny_scorer / WEIGHTS), load_file(tmp_path / "out" / WEIGHTS)
-    same = {name for name in before if torch.equal(before[name].float(), after[name])}
-    assert same == {"classifier.weight", "classifier.bias"}
 
 
 def test_more_frozen_layers_than_there_are_are_refused(ratings, tiny_scorer):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bleurt_repro.datasets_builders.contrasts.alterations import (
-    alter_alike,
     change_name,
     change_negation,
     change_number,
@@ -152,20 +151,3 @@ def test_words_are_contracted():
 )
 def test_a_text_with_nothing_to_change_gives_none(change):
     assert change("Nothing here Basel", np.random.default_rng(0)) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "altered", "paraphrase", "expected"),
-    [
-        ("Ann saw Tom.", "Tom saw Ann.", "Tom was seen by Ann.", "Ann was seen by Tom."),
-        ("It took 5 days.", "It took 7 days.", "After 5 days it was done.", "After 7 days it was done."),
-        ("It took 5 days.", "It took 7 days.", "After five days it was done.", None),  # 5 is not in it
-        ("She is in.", "She is not in.", "She is at home.", None),  # a word more, not another
-        ("It's 5-7.", "It's 7-5.", "5, not 7.", "7, not 5."),
-        ("A cat, a cat.", "A dog, a cow.", "The cat.", None),  # one word became two
-        ("The cat.", "The cat!", "The cat.", None),  # no word changed
-        ("The cat.", "The cat.", "The cat.", None),
-    ],
-)
-def test_a_text_is_altered_as_another_was(text, altered, paraphrase, expected):
-    assert alter_alike(text, altered, paraphrase) == expected
