@@ -191,6 +191,17 @@ class Build:
         return {"commands": [self.expand(command, stage, folders=False) for command in commands]}
 
 
+def read_recipe(path: Path) -> dict[str, Any]:
+    """Read a recipe. One that extends another replaces its settings and stages by name, and has further stages first."""
+    recipe = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+    if "extends" not in recipe:
+        return recipe
+    parent = read_recipe(path.with_name(f"{recipe['extends']}.yaml"))
+    stages = {stage["name"]: stage for stage in recipe["stages"]}
+    inherited = [stages.pop(stage["name"], stage) for stage in parent["stages"]]
+    return {"settings": {**parent["settings"], **recipe["settings"]}, "stages": [*stages.values(), *inherited]}
+
+
 def digest(content: Any) -> str:
     """Return a short hash of a JSON value."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -214,7 +225,7 @@ def main(
 ) -> None:
     """Build a checkpoint from public data."""
     path = Path(recipe) if recipe.endswith(".yaml") else RECIPES / f"{recipe}.yaml"
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = read_recipe(path)
     settings = dict(item.split("=", 1) for item in set_ or ())
     unknown = [name for name in settings if name not in content["settings"]]
     if unknown:

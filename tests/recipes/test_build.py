@@ -108,6 +108,17 @@ def encoder(tmp_path_factory):
     return folder
 
 
+def entailment_lines():
+    sources = [
+        "mnli-dev(m+mm)", "snli-dev", "breaking-nli", "sick(train+?)", "sick2014", "joci-train",
+        "anli-r1-dev(NC)", "anli-r2-dev(NC)", "anli-r3-dev(NC)",
+    ]  # fmt: skip
+    for source, number in itertools.product(sources, range(6)):
+        for label, word in (("entailment", "an animal"), ("neutral", "a red cat"), ("contradiction", "no cat")):
+            split = "test" if source == "breaking-nli" else "train"
+            yield "\t".join([source, split, label, f"The cat number {number} of {source} sat.", f"There is {word}."])
+
+
 class InProcess:
     """A process of `bleurt-repro` that runs here: starting Python and torch anew takes most of a trial's time."""
 
@@ -158,6 +169,42 @@ def test_a_trial_builds_a_checkpoint_and_a_second_one_repeats_nothing(
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.endswith(": running")] == ["runs: running"]
     assert in_process == ["finetune --config", "finetune --config"]
+
+
+STEPS = {"max_steps": 2, "save_steps": 2, "logging_steps": 1, "disable_tqdm": True}
+TINY = {
+    "masked_lm_config": {**STEPS, "held_out_texts": 2, "max_length": 48, "max_texts": 100},
+    "translator_config": {
+        **STEPS, "vocabulary_size": 330, "width": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1,
+        "batch_tokens": 256, "max_length": 32,
+    },
+    "entailment_config": {**STEPS, "held_out_pairs": 6, "max_length": 48},
+    "pretrain_config": {**STEPS, "eval_steps": 2, "global_batch_size": 8, "validation_segments": 1},
+    "pairs_config": {"device": "cpu", "beam_size": 1, "max_masks": 2, "unit_segments": 2, "segments_per_part": 2},
+}  # fmt: skip
+
+
+@pytest.mark.long
+def test_a_trial_of_base_pre_trains_on_synthetic_pairs_first(data, encoder, tmp_path):
+    (data / "nli.tsv.gz").write_bytes(gzip.compress("\n".join([*entailment_lines(), ""]).encode()))
+    settings = [f"encoder={encoder}", f"small_encoder={encoder}", "layer=1"]
+    for name, values in TINY.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(values))
+        settings.append(f"{name}={tmp_path / name}.yaml")
+    build.main("base", data, tmp_path / "work", trial=True, until="checkpoint", set_=settings)
+    run = json.loads((tmp_path / "work" / "runs" / "1" / "results.json").read_text())
+    assert run["settings"]["model"] == "model"  # what was pre-trained, not the encoder
+    signals = json.loads((tmp_path / "work" / "pretrained" / "model" / "results.json").read_text())["history"][-1]
+    assert sum(name.startswith("loss_") for name in signals) >= 9
+    assert BleurtScorer(tmp_path / "work" / "checkpoint" / "bleurt-repro-base").score(
+        references=["the cat"], candidates=["a cat"]
+    )
+
+
+def test_a_recipe_that_extends_another_has_its_stages_in_order():
+    names = [stage["name"] for stage in build.read_recipe(ROOT / "recipes" / "base.yaml")["stages"]]
+    own = ["masked_lm", "translator", "entailment", "synthetic", "pretrained"]
+    assert names == own + [stage["name"] for stage in MINI["stages"]]
 
 
 def test_a_command_that_fails_stops_the_build_which_then_continues(data, tmp_path, in_process, monkeypatch):
