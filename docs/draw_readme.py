@@ -21,12 +21,10 @@ HEADINGS = (
     "experts: tau",
     "experts, same sentence: acc_eq",
     "crowd: tau",
-    "minimal pairs, %",
-    "near copies, %",
     "pairs per second",
     "download, MB",
 )
-# Each row: its heading, its names in the results of agreement and of sanity, its speed (file and name there), its size in MB.
+# Each row: its heading, its name in the results of agreement, its speed (file and name there), its size in MB.
 MINI, BASE = "all-MiniLM-L6-v2, layer 4", "all-mpnet-base-v2, layer 9"
 OURS, PEER = "ours, exact", "bert-score, the same encoder"
 ROWS: tuple[tuple[str, str, tuple[str, str] | None, int | None], ...] = (
@@ -37,8 +35,6 @@ ROWS: tuple[tuple[str, str, tuple[str, str] | None, int | None], ...] = (
     ("chrF++", "chrf++", None, None),
     ("sentence BLEU", "sentbleu", None, None),
 )
-# The paper's figures for its own models, on the whole of WMT 2018.
-PUBLISHED = {"BLEURTbase": "BLEURT, BERT-base (published)", "BLEURT": "BLEURT, BERT-large (published)"}
 
 
 def read(name: str) -> dict[str, Any]:
@@ -46,36 +42,23 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def averages(measure: str, *names: str) -> dict[str, float]:
-    """Return the average of a measure for each metric in results of `experiment agreement`; of two files the first counts."""
-    rows = [row for name in reversed(names) for row in read(name)["rows"]]
-    return {row["name"]: row["average"][measure] for row in rows}
-
-
-def shares_right(table: str, *names: str) -> dict[str, float]:
-    """Return the share of a table's rows that each metric gets right in results of `experiment sanity`."""
-    rows = [row for name in reversed(names) for row in read(name)["rows"]]
-    return {row["name"]: row["tables"][table]["shares"]["overall"]["share"] for row in rows}
+def averages(measure: str, name: str) -> dict[str, float]:
+    """Return the average of a measure for each metric in results of `experiment agreement`."""
+    return {row["name"]: row["average"][measure] for row in read(name)["rows"]}
 
 
 def draw_table() -> str:
     """Return the table as Markdown."""
-    sanity = ("sanity", "sanity-base", "sanity-bertscore")
     columns = (
         averages("kendall_tau", "mqm21"),
         averages("acc_eq", "mqm21"),
-        averages("kendall_tau", "wmt18", "wmt18-base"),
-        shares_right("minimal_pairs", *sanity),
-        shares_right("near_copies", *sanity),
+        averages("kendall_tau", "wmt22"),
     )
     cells = []
     for heading, name, speed, size in ROWS:
         rate = None if speed is None else _pairs_per_second(*speed)
         numbers = [_percent(column.get(name)) for column in columns]
         cells.append([heading, *numbers, "" if rate is None else f"{rate:.0f}", size or ""])
-    published = {row["name"]: row["average"]["kendall_tau"] for row in read("wmt18")["published"]}
-    for name, heading in PUBLISHED.items():
-        cells.append([heading, "", "", _percent(published[name]), "", "", "", ""])
     return markdown_table(HEADINGS, cells) + "\n"
 
 

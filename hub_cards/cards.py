@@ -52,6 +52,8 @@ ADVERSARIAL_CANDIDATES = {
 }
 # The installation line of a card that was drawn without a public address of the package.
 CLONE_INSTALL = re.compile(r"^pip install -c constraints\.txt \..*$", re.MULTILINE)
+# Measures of agreement that a card shows, the first of a results file: more columns do not fit on a page.
+MEASURES_SHOWN = 2
 # Digits in the metadata: enough to give the same number when rounded again.
 DIGITS = 6
 
@@ -276,12 +278,12 @@ def _content_hash(signature: str) -> str:
 def _eval_results(measured: Mapping[str, Sequence[Result]], signature: str) -> Iterator[EvalResult]:
     """Return the figures for the metadata: those of each group, and their average."""
     for results in measured["agreement"]:
-        row = _find_row(results["rows"], signature)
+        row, measures = _find_row(results["rows"], signature), results["measures"][:MEASURES_SHOWN]
         for group, figures in row["groups"].items():
-            for measure, figure in figures.items():
-                yield _eval_result(results["title"], group, measure, figure["value"])
-        for measure, value in row["average"].items():
-            yield _eval_result(results["title"], "average", measure, value)
+            for measure in measures:
+                yield _eval_result(results["title"], group, measure, figures[measure]["value"])
+        for measure in measures:
+            yield _eval_result(results["title"], "average", measure, row["average"][measure])
     for results in measured["webnlg"]:
         for aspect, rows in _untrained_rows(results).items():
             for measure, value in _find_row(rows, signature)["average"].items():
@@ -309,7 +311,7 @@ def _eval_result(title: str, group: str, measure: str, value: float) -> EvalResu
 
 def _agreement(results: Result) -> dict[str, Any]:
     """Draw the table of the averages over groups, with one row per metric."""
-    measures = results["measures"]
+    measures = results["measures"][:MEASURES_SHOWN]
     notes = list(dict.fromkeys(note for row in results["rows"] for note in row.get("columns", {})))
     level = f"{100 * results['confidence']:.0f} % interval"
     headers = ["metric", *(header for measure in measures for header in (f"{_label(measure)} x 100", level)), *notes]
