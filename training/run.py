@@ -30,6 +30,8 @@ from bleurt_repro.training.results import COLOURS, RESULTS, Result
 if TYPE_CHECKING:
     from torch import Tensor
 
+# With fewer validation ratings than this, the summary of a run says how many there were.
+FEW_RATINGS = 50
 # Settings of the Trainer that decide the result of a run.
 RECORDED = (
     "learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm frozen_layers dropout bf16 "
@@ -452,6 +454,9 @@ def summarize(result: Mapping[str, Any], folder: str | Path) -> str:
         validation += (
             f" at step {best['step']} of {result['steps']}" if best["step"] else "; the weights are the last ones"
         )
+        ratings = result["data"].get("validation_ratings")
+        if ratings and ratings < FEW_RATINGS:
+            validation += f", on only {ratings} ratings"
     following = {
         "finetune": f"bleurt-repro score --checkpoint {folder} --references FILE --candidates FILE",
         "pretrain": f"bleurt-repro finetune --model {folder} --train-file RATINGS --output-dir FOLDER",

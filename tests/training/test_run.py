@@ -309,11 +309,13 @@ def test_what_a_run_says_is_made_for_reading(ratings, tiny_scorer, tmp_path, cap
 
 def test_a_run_is_summed_up_in_one_line(tmp_path):
     best = {"measure": "eval_kendall_tau", "value": 0.51234, "step": 20}
-    line = summarize({"kind": "finetune", "best": best, "steps": 40}, "out")
+    run = {"kind": "finetune", "best": best, "steps": 40, "data": {"validation_ratings": 400}}
+    line = summarize(run, "out")
     assert line.startswith(
         "out: best validation kendall tau 0.5123 at step 20 of 40. Next: bleurt-repro score --check"
     )
-    line = summarize({"kind": "pretrain", "best": {**best, "value": None}, "steps": 40}, "out")
+    assert ", on only 3 ratings. Next:" in summarize({**run, "data": {"validation_ratings": 3}}, "out")
+    line = summarize({**run, "kind": "pretrain", "best": {**best, "value": None}}, "out")
     assert line.startswith("out: no validation. Next: bleurt-repro finetune --model out ")
 
 
