@@ -88,7 +88,8 @@ def draw_table(results: Mapping[str, Any]) -> str:
             if name in table:
                 table[name]["cluster"] = str(cluster)
         counts = ", ".join(map(str, sizes.values()))
-        sections += [f"**{HEADINGS[measure]}** x 100, by {results['by']} (n = {counts})\n", markdown(table)]
+        by = f", by {results['by']}" if len(sizes) > 1 else ""
+        sections += [f"**{HEADINGS[measure]}** x 100{by} (n = {counts})\n", markdown(table)]
     if published:
         sections.append(f"Rows marked {PUBLISHED}: {results['published_source']}.\n")
     if "clusters" in results:
@@ -185,12 +186,15 @@ def _cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> d
         figure = row["groups"].get(group, {}).get(measure)
         cells[group] = percent(figure["value"], figure["low"], figure["high"]) if figure else "-"
     low, high = row.get("average_intervals", {}).get(measure, (None, None))
-    return {**cells, "average": percent(row["average"].get(measure), low, high), **row.get("columns", {})}
+    # The average of one group is that group.
+    average = {"average": percent(row["average"].get(measure), low, high)} if len(groups) > 1 else {}
+    return {**cells, **average, **row.get("columns", {})}
 
 
 def _published_cells(row: Mapping[str, Any], measure: str, groups: Mapping[str, int]) -> dict[str, str]:
     cells = {group: percent(row["groups"].get(group, {}).get(measure)) for group in groups}
-    return {**cells, "average": percent(row["average"][measure]), **row.get("columns", {})}
+    average = {"average": percent(row["average"][measure])} if len(groups) > 1 else {}
+    return {**cells, **average, **row.get("columns", {})}
 
 
 def p_text(p: float) -> str:
