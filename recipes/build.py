@@ -36,6 +36,7 @@ from bleurt_repro.training.results import versions
 RECIPES = Path(__file__).resolve().parent
 STAGE_RECORD, BUILD_RECORD = "stage.json", "build.json"
 PLACEHOLDER = re.compile(r"\{([\w-]+)\}")
+INPUT = re.compile(r"\{data\}/([^\s\"',]+)")
 TRIAL_DIVISOR = 200
 PYTHON_STAGES = {"mix": mixture.write_mixture, "hold_out": mixture.hold_out, "select": mixture.write_selected}
 
@@ -98,9 +99,9 @@ class Build:
 
     def inputs(self, stage: str) -> tuple[list[str], list[str]]:
         """Return the earlier stages and the files of DATA that a stage reads."""
-        words = re.findall(r"[^\s\"']+", json.dumps(self.expand(self.stages[stage], stage, folders=False)))
-        names = sorted({name for word in words for name in PLACEHOLDER.findall(word) if name in self.stages})
-        files = sorted({word.removeprefix("{data}/") for word in words if word.startswith("{data}/")})
+        text = json.dumps(self.expand(self.stages[stage], stage, folders=False))
+        names = sorted({name for name in PLACEHOLDER.findall(text) if name in self.stages})
+        files = sorted(set(INPUT.findall(text)))
         return names, files
 
     def file_hash(self, name: str) -> str:
