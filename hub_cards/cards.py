@@ -52,8 +52,8 @@ ADVERSARIAL_CANDIDATES = {
 }
 # The installation line of a card that was drawn without a public address of the package.
 CLONE_INSTALL = re.compile(r"^pip install -c constraints\.txt \..*$", re.MULTILINE)
-# Measures of agreement that a card shows, the first of a results file: more columns do not fit on a page.
-MEASURES_SHOWN = 2
+# Measures of agreement that the metadata hold, the first of a results file; the card's tables show the first alone.
+MEASURES_RECORDED = 2
 # Digits in the metadata: enough to give the same number when rounded again.
 DIGITS = 6
 
@@ -135,7 +135,7 @@ def draw_model_card(
         calibration=scorer.calibration,
         untrained_head=bool(stages) and stages[-1]["stage"] == PRETRAINING,
         domain=domain or DOMAIN,
-        agreement=[_agreement(results) for results in measured["agreement"]],
+        agreement=[_agreement(results, scorer.signature) for results in measured["agreement"]],
         reliability=[_reliability(results) for results in measured["reliability"]],
         webnlg=[_webnlg(results) for results in measured["webnlg"]],
         sanity=[_sanity(results, scorer.signature) for results in measured["sanity"]],
@@ -278,7 +278,7 @@ def _content_hash(signature: str) -> str:
 def _eval_results(measured: Mapping[str, Sequence[Result]], signature: str) -> Iterator[EvalResult]:
     """Return the figures for the metadata: those of each group, and their average."""
     for results in measured["agreement"]:
-        row, measures = _find_row(results["rows"], signature), results["measures"][:MEASURES_SHOWN]
+        row, measures = _find_row(results["rows"], signature), results["measures"][:MEASURES_RECORDED]
         for group, figures in row["groups"].items():
             for measure in measures:
                 yield _eval_result(results["title"], group, measure, figures[measure]["value"])
@@ -309,23 +309,26 @@ def _eval_result(title: str, group: str, measure: str, value: float) -> EvalResu
     )
 
 
-def _agreement(results: Result) -> dict[str, Any]:
-    """Draw the table of the averages over groups, with one row per metric."""
-    measures = results["measures"][:MEASURES_SHOWN]
+def _agreement(results: Result, signature: str) -> dict[str, Any]:
+    """Draw the averages over groups by the first measure: rows of the checkpoint and of baselines, not of others."""
+    measures = results["measures"][:1]
     notes = list(dict.fromkeys(note for row in results["rows"] for note in row.get("columns", {})))
     level = f"{100 * results['confidence']:.0f} % interval"
     headers = ["metric", *(header for measure in measures for header in (f"{_label(measure)} x 100", level)), *notes]
     rows = []
     for row in results["rows"]:
+        if row["kind"] == "checkpoint" and _content_hash(row["signature"]) != _content_hash(signature):
+            continue
         cells = [row["name"]]
         for measure in measures:
             low, high = row["average_intervals"][measure]
             cells.append(f"{100 * row['average'][measure]:.1f}")
-            cells.append("-" if low is None else f"{100 * low:.1f} to {100 * high:.1f}")
+            cells.append("-" if low is None else f"{100 * low:.1f}–{100 * high:.1f}")
         rows.append([*cells, *(row.get("columns", {}).get(note, "-") for note in notes)])
     return {
         "title": results["title"],
         "records": results["data"]["records"],
+        "groups": len(results["rows"][0]["groups"]),
         "table": markdown_table(headers, rows),
         "overlaps": [_overlap(row) for row in results["rows"] if (row.get("training_references") or {}).get("seen")],
         "command": results["command"],

@@ -77,7 +77,7 @@ def test_every_figure_of_a_card_is_that_of_a_results_file(measured):
     card = draw_model_card(folder, training=[run], results=[results])
     for row in json.loads(results.read_text())["rows"]:
         tau, (low, high) = row["average"]["kendall_tau"], row["average_intervals"]["kendall_tau"]
-        assert cells(card, row["name"])[1:3] == [f"{100 * tau:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
+        assert cells(card, row["name"])[1:3] == [f"{100 * tau:.1f}", f"{100 * low:.1f}–{100 * high:.1f}"]
     assert cells(card, "Fine-tuning") == ["Fine-tuning", "`tiny-encoder`", "8,543", "3", "0.0001", "1", "0.512"]
     assert "checkpoint:my-scorer|hash:" in card
     assert "{{" not in card.replace("{{BLEURT}", "")
