@@ -32,8 +32,9 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
 
     Args:
         mixture: "ratings", a list of sources, each with "file", "kind", number of "rows", and optionally "where"
-            (column: list of values), "least_judgements", "judgements" (where the file has no number) and "drop_equal"; "constructed", a list of "file", "rows" and
-            optionally "systems" (prefixes of the kinds of pairs to take); "longer", a number of texts to put together;
+            (column: list of values), "least_judgements", "judgements" (where the file has no number) and "drop_equal";
+            "constructed", a list of "file", "rows" and optionally "systems" (prefixes of the kinds of pairs to take) and
+            "limit" (of the targets); "longer", a number of texts to put together;
             "never", files whose references must not be learnt; "deviation" of the ratings; "parts"; "seed".
         output: folder to write.
         divisor: number by which all numbers of rows are divided, rounded up; for trials.
