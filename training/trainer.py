@@ -193,9 +193,10 @@ class PretrainingTrainer(ScorerTrainer):
         return {"loss": multi_task_loss(means, self._weights).item(), **losses, **further}
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        """Log, with the mean loss of each task since the last time."""
+        """Log, with the mean loss of each task since the last time, over all processes."""
         if "loss" in logs:
             for name, values in self._task_losses.items():
-                logs[name] = torch.stack(values).mean().item()
+                mean = self.accelerator.gather(torch.stack(values).mean())
+                logs[name] = cast("Tensor", mean).mean().item()
             self._task_losses.clear()
         super().log(logs, *args, **kwargs)
