@@ -37,6 +37,8 @@ LATER_VALIDATION_RATIO = 0.05
 # Submissions of WMT 2017 end in their number, and several with the same output are joined, as in "a.123+b.45".
 MERGED_SYSTEMS = re.compile(r"[^+]+\.\d+(?:\+[^+]+\.\d+)+")
 RATING_FEATURES = ratings_features()
+BY_DOCUMENT_FEATURES = datasets.Features({**RATING_FEATURES, "domain": datasets.Value("string")})
+UNKNOWN_DOMAIN = "unknown"
 VERSION = datasets.Version("1.1.0")
 LICENSE = "published for research by the organisers, without a licence; cite the findings papers of the years used"
 
@@ -109,7 +111,7 @@ class WmtRatings(WmtBuilder):
     """Ratings of translations, standardised by annotator, as the train, validation and test sets of a year.
 
     See `WmtBuilder` for the sources, `split_by_year` for the options, `rating_files.RATING_COLUMNS` for the columns.
-    "2022-by-document" divides the ratings of 2022 alone, by `document_split`.
+    "2022-by-document" divides the ratings of 2022 alone, by `document_split`, and has a column "domain" too.
 
     Example:
         >>> builder = WmtRatings("2018", language_pairs=["de-en", "zh-en"])  # doctest: +SKIP
@@ -124,7 +126,7 @@ class WmtRatings(WmtBuilder):
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
             description="Direct assessments of machine translation from the WMT shared tasks, split by year.",
-            features=RATING_FEATURES,
+            features=BY_DOCUMENT_FEATURES if self.config.name == BY_DOCUMENT else RATING_FEATURES,
             homepage="https://www.statmt.org/wmt19/metrics-task.html",
             license=LICENSE,
             citation=CITATION,
@@ -155,11 +157,13 @@ class WmtRatings(WmtBuilder):
         """Divide the ratings of 2022 such that all of a document are in one set, by `document_split`."""
         folders = self.config.data_dir or self.download(wmt_sources(self.years(), self.config.language_pairs))
         files = index_files(folders)
-        documents = cache(lambda lp: XmlTexts(files, LAST_YEAR, lp).documents)
+        texts_of = cache(lambda lp: XmlTexts(files, LAST_YEAR, lp))
         splits: dict[str, list[Rating]] = {"train": [], "validation": [], "test": []}
         for rating in self.ratings():
             if rating["year"] == LAST_YEAR:
-                splits[document_split(documents(rating["lp"])[rating["segment_id"] - 1])].append(rating)
+                texts, line = texts_of(rating["lp"]), rating["segment_id"] - 1
+                domain = texts.domains[line] or UNKNOWN_DOMAIN
+                splits[document_split(texts.documents[line])].append({**rating, "domain": domain})
         return {name: rows for name, rows in splits.items() if rows}
 
 

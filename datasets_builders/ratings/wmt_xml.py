@@ -16,6 +16,8 @@ from bleurt_repro.metric.files.records import open_input
 
 TEST_SETS = {2021: "newstest2021"}
 LATER_TEST_SET = "wmttest{year}"
+# Domains of the test sets of 2022.
+DOMAINS = ("news", "social", "ecommerce", "conversation")
 # Systems that the ratings call by another name than the texts.
 RENAMED = {"Nemo": "NVIDIA-NeMo"}
 
@@ -38,6 +40,7 @@ class XmlTexts:
         references: references, None where a document has none.
         outputs: outputs by system, None where a document has none.
         documents: ids of the documents of the lines.
+        domains: domains of the documents of the lines, such as "news"; None where the file does not say it.
     """
 
     def __init__(self, files: Mapping[str, Sequence[Path]], year: int, lp: str, translator: str | None = None) -> None:
@@ -50,6 +53,7 @@ class XmlTexts:
         self.references: list[str | None] = []
         self.outputs: dict[str, list[str | None]] = {}
         self.documents: list[str] = []
+        self.domains: list[str | None] = []
         lines_by_document: dict[str, list[int]] = {}
         for document in self._root().iter("doc"):
             first = len(self.sources)
@@ -57,6 +61,7 @@ class XmlTexts:
             lines = range(first, len(self.sources))
             lines_by_document.setdefault(document.get("id", ""), []).extend(lines)
             self.documents += [document.get("id", "")] * len(lines)
+            self.domains += [_domain(document)] * len(lines)
         # Line of the test set, from 0, of each segment number of the ratings.
         self.lines = [line for _, lines in sorted(lines_by_document.items()) for line in lines]
 
@@ -110,6 +115,12 @@ class XmlTexts:
             raise ValueError(f"no output of {system} for line {line + 1} in {self.file.name}")
         texts = {"source": self.sources[line], "reference": self.references[line], "candidate": candidate}
         return {"system": system, **texts}
+
+
+def _domain(document: Any) -> str | None:
+    """Return the domain of a document: an attribute, or in some language pairs the beginning of the id, `news_ru_12`."""
+    start = str(document.get("id", "")).partition("_")[0]
+    return document.get("domain") or (start if start in DOMAINS else None)
 
 
 def _texts(element: Any, ids: Sequence[str | None]) -> list[str | None]:

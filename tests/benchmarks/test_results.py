@@ -201,14 +201,16 @@ def test_choosing_compares_each_way_with_all_pairs(load, scorer):
     module = load("choosing")
     samples = ["the cat sat", "a cat sat", "the cat sat", "it rained", "no one came", "a dog sat on the mat"]
     rows = [{"candidates": samples * 2, "reference": "the cat sat on it"}] * 2
-    results = module.measure(rows, scorer, slow_sample=1)
+    results, signatures = module.measure(rows, scorer, exact_sample=1, slow_sample=1, judge="rouge")
     assert (results["segments"], results["samples_per_segment"], results["different_samples"]) == (2, 12, 5)
     exact, pruned, naive, by_chrf = results["ways"]
     assert exact["name"] == module.OURS and exact["pairs"] == 25 and exact["share_of_pairs"] == 25 / 144
     assert (exact["same_choice"], exact["loss"], naive["same_choice"], naive["loss"]) == (1.0, 0, 1.0, 0)
-    assert naive["pairs"] == by_chrf["pairs"] == 144 and naive["segments"] == 1
+    assert naive["pairs"] == by_chrf["pairs"] == 144 and naive["segments"] == exact["segments"] == 1
+    assert (pruned["segments"], pruned["compared"]) == (2, 1)
     assert pruned["pairs"] <= 25 and pruned["loss"] >= -1e-6
-    assert set(results["quality"]) == {"the first sample", module.OURS, module.PRUNED, module.BY_CHRF}
+    assert set(results["quality"]) == {"the first sample", module.PRUNED, module.BY_CHRF}
+    assert set(signatures) == {"judge"} and all(0 < row["judge"] <= 100 for row in results["quality"].values())
     assert all(way["cpu_seconds"] > 0 for way in results["ways"])
 
 
@@ -220,7 +222,7 @@ def test_the_page_on_choosing_shows_the_figures_of_its_results():
         same = "" if way["same_choice"] is None else f"{way['same_choice']:.0%}".replace("%", " %")
         share = f"{way['share_of_time']:.1%}".replace("%", " %")
         assert (
-            f"| {way['pairs']:.0f} | {way['cpu_seconds_of_first']:.1f} | {share} | {same} |".replace("  ", " ") in page
+            f"| {way['pairs']:.0f} | {way['cpu_seconds']:.1f} | {share} | {same} |".replace("  ", " ") in page
         )
     for quality in results["quality"].values():
-        assert f"| {quality['bleu']:.1f} | {quality['chrf']:.1f} |" in page
+        assert f"| {quality['bleu']:.1f} | {quality['chrf']:.1f} | {quality['judge']:.1f} |" in page

@@ -117,7 +117,7 @@ def test_all_rows_of_real_files_equal_the_converted_ones(shared_data, file, lp, 
 
 
 def test_2022_is_divided_by_document(tmp_path):
-    names = [f"d{n}" for n in range(60)]
+    names = [f"{'news_' if n % 2 else ''}d{n}" for n in range(60)]
     splits_of_names = {name: document_split(name) for name in names}
     assert set(splits_of_names.values()) == {"train", "validation", "test"}
     scores = [f"Online-A.1 {number} 50 0.5 1" for number in range(1, 121)]
@@ -127,6 +127,8 @@ def test_2022_is_divided_by_document(tmp_path):
         assert {row["source"] for row in rows} == {
             f"{name} {n}" for name in names for n in (1, 2) if splits_of_names[name] == split
         }
+        for row in rows:
+            assert row["domain"] == ("news" if row["source"].startswith("news_") else "unknown")
 
 
 def test_the_split_of_real_documents_is_that_of_the_converted_file(shared_data, tmp_path):
@@ -137,5 +139,6 @@ def test_the_split_of_real_documents_is_that_of_the_converted_file(shared_data, 
         converted = [row for row in map(json.loads, lines) if row["lp"] == "ru-en"]
     names = {"train": "train", "validation": "dev", "test": "test"}
     for split, rows in builder.splits().items():
-        expected = sorted((row["segment_id"], row["system"]) for row in converted if row["split"] == names[split])
-        assert sorted((row["segment_id"], row["system"]) for row in rows) == expected
+        columns = ("segment_id", "system", "domain")
+        expected = sorted(tuple(row[name] for name in columns) for row in converted if row["split"] == names[split])
+        assert sorted(tuple(row[name] for name in columns) for row in rows) == expected
