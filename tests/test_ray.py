@@ -61,7 +61,8 @@ def score(tmp_path, tiny_scorer, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("form", ["jsonl", pytest.param("parquet", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_scores_are_those_of_one_process_in_the_same_order(cluster, pairs, score, tmp_path, form):
     if form == "parquet":
         import pyarrow.json
@@ -74,6 +75,7 @@ def test_scores_are_those_of_one_process_in_the_same_order(cluster, pairs, score
     assert len(json.loads(alone.read_text())["scores"]) == COUNT
 
 
+@pytest.mark.long
 def test_rows_with_high_scores_are_those_of_one_process(cluster, pairs, score):
     median = sorted(map(float, score(pairs).read_text().splitlines()))[COUNT // 2]
     alone = score(pairs, "alone.jsonl", keep_above=median).read_bytes()
@@ -151,6 +153,7 @@ def test_a_piece_that_ends_every_worker_ends_the_run(cluster):
         list(RayEngine(workers=1).map(Dies, [(0, 1)], None))
 
 
+@pytest.mark.long
 def test_what_a_cluster_does_not_have(cluster):
     with pytest.raises(ValueError, match="Ray has no GPUs: give --workers to wait"):
         list(RayEngine().map(Dies, [(0, 1)], "cuda"))
@@ -256,6 +259,7 @@ def test_the_command_works_on_a_cluster_that_is_there_and_leaves_it(cluster, pai
     assert ray.cluster_resources()["CPU"] == 2
 
 
+@pytest.mark.long
 def test_a_ray_of_its_own_asks_for_a_token():
     pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
     code = """if True:

@@ -77,6 +77,7 @@ def test_a_finished_set_is_not_made_again(finished, config, text, monkeypatch):
     assert contents(folder) == before
 
 
+@pytest.mark.long
 def test_shares_of_two_processes_make_the_same_files(finished, config, text, tmp_path):
     assert make_synthetic_pairs(text, tmp_path / "out", config, 2, 1) is None
     assert [path.name for path in (tmp_path / "out").glob("data/*")] == ["part-00001.parquet"]
