@@ -144,8 +144,11 @@ def ways(options: argparse.Namespace, checkpoint: str) -> list[Any]:
     makers["ours, bfloat16"] = lambda: ours("ours, bfloat16", half, "bfloat16, no padding", torch.bfloat16)
     makers[PREPARATION] = lambda: preparation(scorer())
     if options.device == "cuda":
-        name = "ours, float16"
+        name, compiled = "ours, float16", "ours, bfloat16, compiled"
         makers[name] = lambda: ours(name, scorer(dtype="float16"), "float16, no padding", torch.float16)
+        makers[compiled] = lambda: ours(
+            compiled, scorer(dtype="bfloat16", backend="compile"), "bfloat16, no padding, compiled", torch.bfloat16
+        )
     if options.device == "cpu" and importlib.util.find_spec("onnxruntime"):
         makers["ours, ONNX"] = lambda: ours("ours, ONNX", scorer(backend="onnx"), "ONNX Runtime, float32")
         makers["ours, int8"] = lambda: ours("ours, int8", scorer(backend="onnx-int8"), "ONNX Runtime, int8")

@@ -18,7 +18,9 @@ DEFAULT_CHECKPOINT = "bleurt-repro-mini"
 # Padded tokens in a batch: enough to fill the machine, few enough that the pairs of a batch have about the same length.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
 DTYPES = ("float32", "bfloat16", "float16", "auto")
-BACKENDS = ("torch", "onnx", "onnx-int8")
+# Of backends, those that compute with torch, on any device and in any arithmetic.
+TORCH_BACKENDS = ("torch", "compile")
+BACKENDS = (*TORCH_BACKENDS, "onnx", "onnx-int8")
 CACHE_VARIABLE = "BLEURT_REPRO_CACHE"
 
 
@@ -70,8 +72,9 @@ class Computing:
             ValueError: naming the option that is wrong.
         """
         backend = check_backend(options.backend, options.device, options.dtype)
-        device = choose_device(options.device if backend == "torch" else "cpu")
-        dtype = parse_dtype(options.dtype, device if backend == "torch" else None)
+        uses_torch = backend in TORCH_BACKENDS
+        device = choose_device(options.device if uses_torch else "cpu")
+        dtype = parse_dtype(options.dtype, device if uses_torch else None)
         if options.batch_tokens is None:
             batch_tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
         else:
@@ -87,7 +90,7 @@ def check_backend(backend: str, device: Any, dtype: Any) -> str:
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, found {backend!r}")
-    if backend != "torch" and (str(device or "cpu") != "cpu" or str(dtype or "float32").endswith("16")):
+    if backend not in TORCH_BACKENDS and (str(device or "cpu") != "cpu" or str(dtype or "float32").endswith("16")):
         raise ValueError(
             f"backend {backend} computes on the CPU with float32 weights: leave device and dtype out, "
             f"found {device or 'cpu'} and {dtype or 'float32'}"

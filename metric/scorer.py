@@ -109,7 +109,8 @@ class BleurtScorer:
             instructions for it, else float32.
         batch_tokens: most tokens of a batch, padding included; by default what suits the device.
         progress: whether to show a progress bar; by default on a terminal.
-        backend: "torch" (default), "onnx", or "onnx-int8", which is faster on a CPU and not exact.
+        backend: "torch" (default), "compile", which makes a GPU's kernels with `torch.compile` first, "onnx", or
+            "onnx-int8", which is faster on a CPU and not exact.
         cache: folder of scores of earlier runs, to read and to add to; by default none.
 
     Attributes:

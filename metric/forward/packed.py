@@ -4,7 +4,8 @@ The tokens of all pairs stand in one row, so linear layers see no padding but a 
 attention runs over pairs of equal length, which need no mask but MPNet's bias by relative position; the last layer
 computes only [CLS], the one token that the score reads (BLEURT, section 3.2). The weights are those of the
 `transformers` model, on a CPU laid out once as oneDNN's matrix products want them. On a GPU the softmax and the head
-compute in float32 whatever the type of the weights.
+compute in float32 whatever the type of the weights. `torch.compile` can make few kernels of what a layer does after the
+attention.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from functools import cache, partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear, pad, scaled_dot_product_attention
+from torch.nn.functional import gelu, layer_norm, linear, pad, scaled_dot_product_attention
 
 from bleurt_repro.metric.forward.encoding import Encoded
 from bleurt_repro.metric.loading.architecture import GELU_APPROXIMATIONS
@@ -72,16 +74,19 @@ def can_pack(model: PreTrainedModel) -> bool:
     )
 
 
-def packed_forward(model: PreTrainedModel, before: PackedForward | None = None) -> PackedForward | None:
+def packed_forward(
+    model: PreTrainedModel, before: PackedForward | None = None, compiled: bool = False
+) -> PackedForward | None:
     """Return the packed forward pass of a model in evaluation mode, or None if it has none.
 
     Args:
         model: model of a checkpoint.
         before: result of the last call, which is returned again as long as the model's weights are the same.
+        compiled: as of `PackedForward`.
     """
     if model.training or not can_pack(model):
         return None
-    return before if before is not None and before.is_current(model) else PackedForward(model)
+    return before if before is not None and before.is_current(model) else PackedForward(model, compiled=compiled)
 
 
 class PackedForward:
@@ -90,15 +95,16 @@ class PackedForward:
     Args:
         model: model for which `can_pack` is true, or the modules of a `LightScorer`.
         laid_out: whether to copy the weights into oneDNN's layout; by default if they are not too large.
+        compiled: whether `torch.compile` makes the kernels of what follows the attention, in place of oneDNN.
     """
 
-    def __init__(self, model: Any, laid_out: bool | None = None) -> None:
+    def __init__(self, model: Any, laid_out: bool | None = None, compiled: bool = False) -> None:
         encoder: Any = getattr(model, model.base_model_prefix)
         weight: Tensor = encoder.embeddings.word_embeddings.weight
         self._device = weight.device
         if laid_out is None:
             laid_out = sum(weight.nbytes for weight in encoder.encoder.parameters()) <= LAID_OUT_BYTES
-        laid_out = laid_out and self._device.type == "cpu"
+        laid_out = laid_out and self._device.type == "cpu" and not compiled
         self._embeddings = encoder.embeddings
         self._widen = getattr(encoder.encoder, "embedding_hidden_mapping_in", None)  # RemBERT's
         is_mpnet = model.base_model_prefix == "mpnet"
@@ -106,8 +112,8 @@ class PackedForward:
         # MPNet numbers the tokens from the one after the padding token's id, without the padding tokens among them.
         self._padding: int | None = encoder.embeddings.padding_idx if is_mpnet else None
         layers = list(encoder.encoder.layer)
-        self._layers = [_Layer(layer, model.config, laid_out) for layer in layers[:-1]]
-        self._last = _LastLayer(layers[-1], model.config, laid_out)
+        self._layers = [_Layer(layer, model.config, laid_out, compiled) for layer in layers[:-1]]
+        self._last = _LastLayer(layers[-1], model.config, laid_out, compiled)
         head: Any = model.classifier
         self._pooler: Any = head.dense if is_mpnet else encoder.pooler.dense
         self._classifier: Any = head.out_proj if is_mpnet else head
@@ -202,25 +208,50 @@ class PackedForward:
 class _Block:
     """What the two kinds of layers share: everything after the attention."""
 
-    def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
+    def __init__(self, layer: Any, config: Any, laid_out: bool, compiled: bool) -> None:
         self.heads = config.num_attention_heads
-        self.attention_output = _product([_attention(layer).output], laid_out)
-        self.attention_norm = _attention(layer).norm
-        self.up = _product([layer.intermediate.dense], laid_out, GELU_APPROXIMATIONS[config.hidden_act])
+        attention, approximation = _attention(layer), GELU_APPROXIMATIONS[config.hidden_act]
+        self.attention_output = _product([attention.output], laid_out)
+        self.attention_norm = attention.norm
+        self.up = _product([layer.intermediate.dense], laid_out, approximation)
         self.down = _product([layer.output.dense], laid_out)
         self.norm = layer.output.LayerNorm
+        self.compiled: Callable[[Tensor, Tensor], Tensor] | None = None
+        if compiled:
+            modules = (attention.output, attention.norm, layer.intermediate.dense, layer.output.dense, self.norm)
+            weights = [weight.detach() for module in modules for weight in (module.weight, module.bias)]
+            settings = {"weights": weights, "eps": self.norm.eps, "approximation": approximation}
+            self.compiled = partial(_compiled_after_attention(), **settings)
 
     def after_attention(self, attended: Tensor, hidden: Tensor) -> Tensor:
         """Return both residual branches and their normalisation, post-LN; (rows, hidden)."""
+        if self.compiled is not None:
+            return self.compiled(attended, hidden)
         hidden = self.attention_norm(self.attention_output(attended).add_(hidden))
         return self.norm(self.down(self.up(hidden)).add_(hidden))
+
+
+def _after_attention(
+    attended: Tensor, hidden: Tensor, weights: Sequence[Tensor], eps: float, approximation: str
+) -> Tensor:
+    """Compute what `_Block.after_attention` does, from the weights and biases of its modules in order."""
+    output, output_bias, norm, norm_bias, up, up_bias, down, down_bias, last_norm, last_norm_bias = weights
+    hidden = layer_norm(linear(attended, output, output_bias) + hidden, norm.shape, norm, norm_bias, eps)
+    wide = gelu(linear(hidden, up, up_bias), approximate=approximation)
+    return layer_norm(linear(wide, down, down_bias) + hidden, last_norm.shape, last_norm, last_norm_bias, eps)
+
+
+@cache
+def _compiled_after_attention() -> Callable[..., Tensor]:
+    """Return one function for all layers and any number of rows; it is compiled when it is called first."""
+    return torch.compile(_after_attention, dynamic=True)
 
 
 class _Layer(_Block):
     """A layer over all tokens."""
 
-    def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
-        super().__init__(layer, config, laid_out)
+    def __init__(self, layer: Any, config: Any, laid_out: bool, compiled: bool) -> None:
+        super().__init__(layer, config, laid_out, compiled)
         attention = _attention(layer)
         self.query_key_value = _product([attention.query, attention.key, attention.value], laid_out)
 
@@ -240,8 +271,8 @@ class _Layer(_Block):
 class _LastLayer(_Block):
     """The last layer, for [CLS] only: keys and values of all tokens, everything else of one token per pair."""
 
-    def __init__(self, layer: Any, config: Any, laid_out: bool) -> None:
-        super().__init__(layer, config, laid_out)
+    def __init__(self, layer: Any, config: Any, laid_out: bool, compiled: bool) -> None:
+        super().__init__(layer, config, laid_out, compiled)
         attention = _attention(layer)
         self.query = _product([attention.query], laid_out)
         self.key_value = _product([attention.key, attention.value], laid_out)

@@ -63,6 +63,8 @@ class ModelForward:
         from bleurt_repro.metric.forward.plain import PlainForward
 
         checkpoint = self._checkpoint
+        if self._backend == "compile":
+            return self._compiled()
         if self._backend != "torch":
             return self._onnx()
         if checkpoint.is_light and checkpoint.light is not None:
@@ -70,6 +72,20 @@ class ModelForward:
             return self._packed
         self._packed = packed_forward(checkpoint.model, self._packed)
         return self._packed or PlainForward(checkpoint.model, checkpoint.tokenizer.pad_token_id)
+
+    def _compiled(self) -> Forward:
+        from bleurt_repro.metric.forward.packed import PACKED, packed_forward
+
+        packed = packed_forward(self._checkpoint.model, self._packed, compiled=True)
+        if packed is None:
+            names = ", ".join(name.removesuffix("ForSequenceClassification") for name in PACKED)
+            raise ValueError(f"backend compile is for checkpoints of {names}: leave backend out")
+        if packed is not self._packed:
+            # it is compiled at the first call
+            with one_line_errors("backend compile does not work on this machine", "leave backend out"):
+                packed([Encoded([0, 0], [0, 0], False)])
+            self._packed = packed
+        return packed
 
     def _onnx(self) -> Forward:
         from bleurt_repro.metric.forward.onnx import OnnxForward, export_graph

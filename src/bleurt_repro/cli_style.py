@@ -53,7 +53,10 @@ Dtype = Annotated[
 ]
 Backend = Annotated[
     str,
-    typer.Option(help="Inference backend: torch, onnx, or onnx-int8 (CPU only; faster, scores differ slightly)."),
+    typer.Option(
+        help="Inference backend: torch, compile (torch.compile, for many pairs on a GPU), onnx, or onnx-int8 (CPU only; "
+        "faster, scores differ slightly)."
+    ),
 ]
 Aggregate = Annotated[str, typer.Option(help="How to combine the scores of several references: max or mean.")]
 Cache = Annotated[

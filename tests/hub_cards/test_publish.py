@@ -296,7 +296,12 @@ def test_large_files_go_up_through_xet(xet, folder):
     [
         (401, ValueError, "the Hub refused the token .401.: log in"),
         (403, ValueError, "the token does not allow this .403.: it needs write access"),
-        (429, ConnectionError, "the Hub asks for fewer requests .429.; the repository is unchanged"),
+        pytest.param(
+            429,
+            ConnectionError,
+            "the Hub asks for fewer requests .429.; the repository is unchanged",
+            marks=pytest.mark.long,
+        ),
         (500, ConnectionError, "the Hub answered 500; the repository is unchanged"),
     ],
 )

@@ -115,7 +115,9 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("inputs", LAYOUTS)
+@pytest.mark.parametrize(
+    "inputs", [pytest.param(inputs, marks=pytest.mark.long if number else ()) for number, inputs in enumerate(LAYOUTS)]
+)
 def test_texts_of_every_layout_in_every_way(tmp_path, inputs):
     """All texts a checkpoint reads are features of the module: added one by one, in batches, from processes, combined."""
     checkpoint = make_tiny_scorer(tmp_path / "scorer", inputs=inputs)

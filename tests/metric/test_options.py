@@ -26,7 +26,7 @@ def test_a_scorer_keeps_its_options_and_opens_from_them(tiny_scorer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "tensorflow"}, "backend must be one of torch, onnx, onnx-int8, found 'tensorflow'"),
+        ({"backend": "tensorflow"}, "backend must be one of torch, compile, onnx, onnx-int8, found 'tensorflow'"),
         ({"backend": "onnx", "device": "cuda"}, "computes on the CPU with float32 weights"),
         ({"backend": "onnx", "dtype": "float16"}, "computes on the CPU with float32 weights"),
         ({"device": "abacus"}, "device must be one that torch knows"),

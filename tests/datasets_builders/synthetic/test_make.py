@@ -89,16 +89,8 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing in between catches it."""
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "between data and record",
-        *(
-            pytest.param(moment, marks=pytest.mark.long)
-            for moment in ("while a unit is made", "while a file is written")
-        ),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["between data and record", "while a unit is made", "while a file is written"])
 def test_stopped_at_any_moment_and_started_again(moment, finished, config, text, tmp_path, monkeypatch):
     folder, calls = tmp_path / "out", []
 

@@ -61,6 +61,7 @@ def test_a_zip_of_that_name_too(published, tmp_path):
     assert check_published(archive).largest < 2e-5
 
 
+@pytest.mark.long
 def test_an_official_checkpoint_meets_the_scores_of_the_official_implementation(
     hub, shared_fixtures, tmp_path, monkeypatch
 ):

@@ -194,6 +194,7 @@ def test_the_page_opens_with_an_example_and_its_result(page, scorer):
     assert not page.find_elements("css selector", "#pair-result .stale")
 
 
+@pytest.mark.long
 def test_a_button_adds_a_reference(page, scorer):
     fill(page, "reference", "it rains")
     fill(page, "candidate", "the dog sat")
@@ -212,6 +213,7 @@ def test_a_button_adds_a_reference(page, scorer):
     assert not is_visible(page, "#add-reference")
 
 
+@pytest.mark.long
 def test_examples_fill_the_boxes_and_are_scored(page):
     wait_for(page, ".examples button", "Two references").click()
     new_result(page, "households")
@@ -244,6 +246,7 @@ def test_type_and_score_with_the_keyboard_alone(page, scorer):
     assert wait_for(page, "#reference").find_element("css selector", "textarea").get_attribute("dir") == "auto"
 
 
+@pytest.mark.long
 def test_the_other_shortcut_that_the_page_names(page):
     from selenium.webdriver.common.keys import Keys
 
@@ -256,6 +259,7 @@ def test_the_other_shortcut_that_the_page_names(page):
     assert status.get_attribute("textContent").strip().startswith("BLEURT score")
 
 
+@pytest.mark.long
 def test_a_result_older_than_the_text_is_marked(page):
     from selenium.webdriver.common.keys import Keys
 
@@ -300,6 +304,7 @@ def test_text_is_never_run(page):
     assert page.title == "BLEURT"
 
 
+@pytest.mark.long
 def test_places_for_files_have_names_of_their_own(page):
     open_tab(page, "Compare two systems")
     wait_for(page, "#files button").click()
@@ -359,6 +364,7 @@ def downloaded(folder: Path, name: str) -> Path:
     raise AssertionError(f"no {name} in {os.listdir(folder) if folder.is_dir() else 'no folder'}")
 
 
+@pytest.mark.long
 def test_the_example_of_two_systems_is_compared_at_once(page):
     open_tab(page, "Compare two systems")
     wait_for(page, "#fill-example").click()
@@ -367,6 +373,7 @@ def test_the_example_of_two_systems_is_compared_at_once(page):
     assert not page.find_elements("css selector", "#verdict .stale")
 
 
+@pytest.mark.long
 def test_twenty_rows_per_page(page):
     open_tab(page, "Compare two systems")
     for name, word in {"compare-reference": "cat", "system-a": "cat", "system-b": "dog"}.items():
@@ -431,6 +438,7 @@ def violations(driver, axe: str, where: str) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_a_bad_file_is_reported(page, tmp_path):
     (tmp_path / "<b>bad.csv").write_text("wrong <i>\nx\n")
     open_tab(page, "Compare two systems")
@@ -443,6 +451,7 @@ def test_a_bad_file_is_reported(page, tmp_path):
     assert message in status.get_attribute("textContent")  # escaped here, too
 
 
+@pytest.mark.long
 def test_the_places_for_files_are_folded(page):
     try:
         resize(page, 390, 900)
@@ -455,6 +464,7 @@ def test_the_places_for_files_are_folded(page):
         resize(page, 1280, 900)
 
 
+@pytest.mark.long
 def test_about_is_one_screen_with_links(page):
     open_tab(page, "About")
     wait_for(page, "#signature textarea")

@@ -56,6 +56,7 @@ def test_the_exact_graph_gives_the_models_scores(make):
     assert forward(pairs).tolist() == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.long
 @needs_onnx
 def test_the_scorer_takes_a_backend(tiny_scorer, cache, monkeypatch):
     plain = BleurtScorer(str(tiny_scorer), device="cpu")
@@ -96,7 +97,7 @@ def test_a_missing_library_is_named(tiny_scorer, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "tensorrt"}, "backend must be one of torch, onnx, onnx-int8, found 'tensorrt'"),
+        ({"backend": "tensorrt"}, "backend must be one of torch, compile, onnx, onnx-int8, found 'tensorrt'"),
         ({"backend": "onnx", "device": "cuda"}, "leave device and dtype out, found cuda and float32"),
         ({"backend": "onnx-int8", "dtype": "bfloat16"}, "found cpu and bfloat16"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 
 import pytest
 import torch
@@ -105,6 +106,21 @@ def test_float16_is_computed_as_on_a_gpu_with_a_head_in_float32(make):
     assert halves._classifier.weight.dtype == torch.float32 and model.dtype == torch.float16
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-5), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize("make", [bert, mpnet])
+def test_compiled_kernels_give_the_scores_of_the_model(make, dtype, tolerance):
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("no C++ compiler, which torch.compile needs on a CPU")
+    model = make(initializer_range=0.1 if dtype == torch.bfloat16 else 0.3)
+    pairs = inputs(30, 30, 9, 5)
+    with torch.inference_mode():
+        exact = PlainForward(model, 0)(pairs)
+        compiled = PackedForward(model.to(dtype), compiled=True)
+        torch.testing.assert_close(compiled(pairs), exact, atol=tolerance, rtol=0)
+        torch.testing.assert_close(compiled(pairs[1:]), exact[1:], atol=tolerance, rtol=0)  # another size
+
+
 @pytest.mark.parametrize("make", [bert, mpnet])
 def test_changed_weights_are_noticed(make):
     model = make()
@@ -179,3 +195,30 @@ def test_rows_are_of_few_sizes():
     assert all(count <= size <= count * 17 / 16 for count, size in enumerate(sizes, start=1))
     assert sizes[:32] == list(range(1, 33)) and sizes == sorted(sizes)
     assert len(set(sizes)) == 144
+
+
+@pytest.mark.long
+def test_a_scorer_compiles(tiny_scorer):
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("no C++ compiler, which torch.compile needs on a CPU")
+    texts = {"references": ["a cat", "the mat", "it rains"], "candidates": ["the cat", "a mat", "good bye hi"]}
+    compiled, plain = BleurtScorer(str(tiny_scorer), backend="compile", device="cpu"), BleurtScorer(str(tiny_scorer))
+    assert compiled.score(**texts) == pytest.approx(plain.score(**texts), abs=2e-5)
+    assert compiled.signature == plain.signature
+
+
+def test_what_cannot_be_compiled_is_named(tiny_scorer, monkeypatch):
+    texts = {"references": ["a cat"], "candidates": ["the cat"]}
+    scorer = BleurtScorer(str(tiny_scorer), backend="compile", device="cpu")
+
+    def no_compiler(*_, **__):
+        raise RuntimeError("no compiler found\nand a long trace")
+
+    monkeypatch.setattr(packed_forward, "_compiled_after_attention", lambda: no_compiler)
+    with pytest.raises(
+        ValueError, match=r"^backend compile does not work on this machine \(no compiler found\): leave backend out$"
+    ):
+        scorer.score(**texts)
+    monkeypatch.setattr(packed_forward, "can_pack", lambda model: False)
+    with pytest.raises(ValueError, match="backend compile is for checkpoints of Bert, RemBert, MPNet: leave backend"):
+        scorer.score(**texts)

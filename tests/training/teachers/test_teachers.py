@@ -59,6 +59,7 @@ def masked_lm_options(encoder: Path, text_file: Path, output: Path, *more: str) 
 
 
 class TestMaskedLM:
+    @pytest.mark.long
     def test_learns_its_text(self, encoder: Path, text_file: Path, tmp_path: Path) -> None:
         masked_lm.main(masked_lm_options(encoder, text_file, tmp_path, "--max_steps", "300", "--dropout", "0"))
 
