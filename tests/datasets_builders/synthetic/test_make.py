@@ -148,6 +148,7 @@ def test_a_damaged_part_is_made_again(finished, config, text, tmp_path):
     assert contents(tmp_path) == contents(finished[0])
 
 
+@pytest.mark.long
 def test_a_set_grows_and_does_not_shrink(finished, config, text, tmp_path):
     small = config.with_options(max_segments=5)  # a whole part of four, and one more
     assert make_synthetic_pairs(text, tmp_path, small)["segments"] == 5
