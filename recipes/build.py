@@ -57,7 +57,7 @@ class Build:
         self.stages = {stage["name"]: stage for stage in recipe["stages"]}
         self.data, self.work, self.divisor = data, work, divisor
         self.fingerprints: dict[str, str] = {}
-        self.hashes: dict[str, str] = {}
+        self.hashes: dict[Path, str] = {}
 
     def expand(self, value: Any, stage: str, *, folders: bool = True) -> Any:
         """Replace the placeholders in a value of the recipe, at any depth.
@@ -104,24 +104,25 @@ class Build:
         files = sorted(set(INPUT.findall(text)))
         return names, files
 
-    def file_hash(self, name: str) -> str:
-        """Return the SHA-256 of a file or folder of DATA."""
-        if name not in self.hashes:
-            path = self.data / name
+    def file_hash(self, path: Path) -> str:
+        """Return the SHA-256 of a file or folder."""
+        if path not in self.hashes:
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing: the comments of the recipe say what belongs there")
             files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
             digests = [(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files]
-            self.hashes[name] = digests[0][1] if path.is_file() else digest(digests)
-        return self.hashes[name]
+            self.hashes[path] = digests[0][1] if path.is_file() else digest(digests)
+        return self.hashes[path]
 
     def fingerprint(self, stage: str) -> str:
-        """Return a hash of everything that a stage depends on."""
+        """Return a hash of what a stage depends on: its commands, earlier stages, data, and local files of settings."""
         if stage not in self.fingerprints:
             names, files = self.inputs(stage)
             content = self.expand(self.stages[stage], stage, folders=False)
             above = [self.fingerprint(name) for name in names if name != stage]
-            hashes = [self.file_hash(name) for name in files]
+            settings = {name for name in PLACEHOLDER.findall(json.dumps(self.stages[stage])) if name in self.settings}
+            local = [path for name in sorted(settings) if (path := Path(str(self.settings[name]))).exists()]
+            hashes = [self.file_hash(path) for path in [*(self.data / name for name in files), *local]]
             self.fingerprints[stage] = digest([content, self.divisor, above, hashes])
         return self.fingerprints[stage]
 
@@ -151,7 +152,7 @@ class Build:
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / STAGE_RECORD, json.dumps(record))
         _, files = self.inputs(stage)
-        record |= {"finished": True, "data": {name: self.file_hash(name) for name in files}}
+        record |= {"finished": True, "data": {name: self.file_hash(self.data / name) for name in files}}
         write_text(folder / STAGE_RECORD, json.dumps(record, indent=1))
         return record
 

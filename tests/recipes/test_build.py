@@ -19,7 +19,7 @@ import build
 import mixture
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run_command
-from tests.conftest import ROOT, make_tiny_tokenizer
+from tests.conftest import ROOT, make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_teachers import SENTENCES
 
 MINI = yaml.safe_load((ROOT / "recipes" / "mini.yaml").read_text(encoding="utf-8"))
@@ -216,6 +216,23 @@ def test_a_command_that_fails_stops_the_build_which_then_continues(data, tmp_pat
     build.main(str(recipe), data, tmp_path / "work", trial=True)
     assert in_process == ["data opposites"]
     assert len((tmp_path / "work" / "roles" / "pairs.jsonl").read_text().splitlines()) == 2  # 400, divided
+
+
+def test_a_stage_is_run_again_when_a_local_file_of_its_settings_changes(data, tmp_path, in_process):
+    recipe = tmp_path / "recipe.yaml"
+    stages = [
+        {"name": "roles", "run": "data roles --pairs 2 --output {out}/pairs.jsonl"},
+        {"name": "scores", "run": "score --pairs {roles}/pairs.jsonl --checkpoint {checkpoint} --output {out}/s.txt"},
+    ]
+    recipe.write_text(yaml.safe_dump({"settings": {"checkpoint": "bleurt-repro-mini"}, "stages": stages}))
+    folder = make_tiny_scorer(tmp_path / "tiny")
+    for ran in (["data roles", "score --pairs"], []):
+        in_process.clear()
+        build.main(str(recipe), data, tmp_path / "work", set_=[f"checkpoint={folder}"])
+        assert in_process == ran
+    (folder / "README.md").write_text("another card")
+    build.main(str(recipe), data, tmp_path / "work", set_=[f"checkpoint={folder}"])
+    assert in_process == ["score --pairs"]
 
 
 def test_as_a_command_of_its_own(data, tmp_path):
