@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument("--segments", type=int, default=1000)
     parser.add_argument("--exact-sample", type=int, default=100)
     parser.add_argument("--slow-sample", type=int, default=5)
-    parser.add_argument("--judge", help="baseline that judges what was chosen, as in `experiment agreement --baselines`")
+    parser.add_argument(
+        "--judge", help="baseline that judges what was chosen, as in `experiment agreement --baselines`"
+    )
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
     import torch

@@ -83,7 +83,7 @@ class ModelForward:
         if packed is not self._packed:
             # it is compiled at the first call
             with one_line_errors("backend compile does not work on this machine", "leave backend out"):
-                packed([Encoded([0, 0], [0, 0], False)])
+                packed([Encoded((0, 0), (0, 0), False)])
             self._packed = packed
         return packed
 

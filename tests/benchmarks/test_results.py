@@ -221,8 +221,6 @@ def test_the_page_on_choosing_shows_the_figures_of_its_results():
     for way in results["ways"]:
         same = "" if way["same_choice"] is None else f"{way['same_choice']:.0%}".replace("%", " %")
         share = f"{way['share_of_time']:.1%}".replace("%", " %")
-        assert (
-            f"| {way['pairs']:.0f} | {way['cpu_seconds']:.1f} | {share} | {same} |".replace("  ", " ") in page
-        )
+        assert f"| {way['pairs']:.0f} | {way['cpu_seconds']:.1f} | {share} | {same} |".replace("  ", " ") in page
     for quality in results["quality"].values():
         assert f"| {quality['bleu']:.1f} | {quality['chrf']:.1f} | {quality['judge']:.1f} |" in page
