@@ -56,7 +56,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    from machine import write_result
+    from machine import by_name, write_result
 
     from bleurt_repro import BleurtScorer
     from bleurt_repro.training.metrics.samples import data_record
@@ -65,7 +65,7 @@ def main() -> None:
         rows = [json.loads(line) for line in lines][: options.segments]
     scorer = BleurtScorer(options.checkpoint, device="cpu", progress=False)
     results, signatures = measure(rows, scorer, options.exact_sample, options.slow_sample, options.judge)
-    judge = options.judge and Path(options.judge).name
+    judge = options.judge and by_name(options.judge)
     settings = {**vars(options), "samples": Path(options.samples).name, "output": None, "judge": judge}
     write_result(
         f"{options.output}.json",

@@ -56,11 +56,17 @@ def command(argv: Sequence[str] | None = None) -> str:
         argv: command line; default: that of this process.
     """
     argv = sys.argv if argv is None else argv
-    arguments = [argument if argument.startswith("-") else Path(argument).name for argument in argv[1:]]
+    arguments = [argument if argument.startswith("-") else by_name(argument) for argument in argv[1:]]
     run = " ".join(["python", f"benchmarks/{Path(argv[0]).name}", *arguments])
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     is_limited = 0 < len(cores) < (os.cpu_count() or 1)
     return f"taskset -c {','.join(map(str, cores))} {run}" if is_limited else run
+
+
+def by_name(argument: str) -> str:
+    """Return a path by its last part; of `bertscore@9:FOLDER`, the part after the colon is shortened."""
+    key, colon, path = argument.rpartition(":")
+    return f"{key}{colon}{Path(path).name}"
 
 
 def _peer_versions() -> dict[str, str]:
