@@ -121,7 +121,8 @@ class Build:
             content = self.expand(self.stages[stage], stage, folders=False)
             above = [self.fingerprint(name) for name in names if name != stage]
             settings = {name for name in PLACEHOLDER.findall(json.dumps(self.stages[stage])) if name in self.settings}
-            local = [path for name in sorted(settings) if (path := Path(str(self.settings[name]))).exists()]
+            values = [str(self.settings[name]) for name in sorted(settings)]
+            local = [Path(value) for value in values if os.path.exists(value)]  # of a long text, too
             hashes = [self.file_hash(path) for path in [*(self.data / name for name in files), *local]]
             self.fingerprints[stage] = digest([content, self.divisor, above, hashes])
         return self.fingerprints[stage]

@@ -17,6 +17,7 @@ STEPS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_real_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on(ratings, small_disk, tmp_path):
     start = make_tiny_scorer(tmp_path / "start", spread=0.05)
     arguments = options({"--model": str(start)}, {**ratings, "--output_dir": str(small_disk)}, STEPS)

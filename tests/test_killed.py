@@ -30,6 +30,7 @@ def contents(folder):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of itself")
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.long
 def test_files_are_old_or_new_and_the_next_run_finishes(command, tmp_path, monkeypatch, tiny_scorer):
     monkeypatch.chdir(tmp_path)
     for name in "r12":

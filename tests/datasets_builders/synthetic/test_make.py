@@ -170,6 +170,7 @@ def test_another_recipe_or_text_needs_another_folder(finished, config, text, tmp
         make_synthetic_pairs(str(other_text), folder, config)
 
 
+@pytest.mark.long
 def test_a_change_of_versions_is_said(finished, config, text, tmp_path, monkeypatch):
     make_synthetic_pairs(text, tmp_path, config, 3, 0)
     monkeypatch.setattr(module, "_environment", lambda _: {"torch": "0.1"})

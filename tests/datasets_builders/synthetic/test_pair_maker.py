@@ -67,6 +67,7 @@ def test_every_pair_has_every_signal(unit, config):
     assert unit.signals["back_translation_flag"][:, 0].tolist() == flags
 
 
+@pytest.mark.long
 def test_a_unit_has_the_same_bytes_whatever_was_made_before(maker, unit, config):
     maker.make(SEGMENTS[3:7])
     for again in (maker.make(SEGMENTS), PairMaker(config).make(SEGMENTS)):

@@ -276,6 +276,7 @@ def test_a_result_older_than_the_text_is_marked(page):
     assert not page.find_elements("css selector", "#pair-result .stale")
 
 
+@pytest.mark.long
 def test_an_error_stands_where_the_result_was(page):
     fill(page, "candidate", "")
     wait_for(page, "#score").click()

@@ -87,6 +87,7 @@ def test_an_error_leaves_the_old_files(old):
 
 
 @needs_fork
+@pytest.mark.long
 def test_a_folder_of_a_killed_run_is_whole_or_lacks_its_mark(tmp_path):
     folder = tmp_path / "set"
     states = []

@@ -37,6 +37,7 @@ else:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on POSIX only")
+@pytest.mark.long
 def test_the_processes_of_map_score_after_the_parent_has(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     environment |= {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}

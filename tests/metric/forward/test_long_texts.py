@@ -120,6 +120,7 @@ def test_a_long_word_after_others_is_one_part(tmp_path):
         *(pytest.param(f"'{letter}' * 8_000_000", marks=pytest.mark.long) for letter in ("a", "\\u65e5", " ")),
     ],
 )
+@pytest.mark.long
 def test_a_line_of_many_megabytes_takes_little_more_than_itself(text):
     """Whole, each takes several gigabytes."""
     program = f"""

@@ -52,6 +52,7 @@ def assigned_characters():
         yield chr(code)
 
 
+@pytest.mark.long
 def test_every_assigned_character_within_a_word(uncased):
     texts = [f"a{character}b" for character in [*assigned_characters(), "\ue000", "\U0010fffd"]]
     found = uncased(texts, add_special_tokens=False)["input_ids"]

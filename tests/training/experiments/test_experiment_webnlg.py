@@ -75,6 +75,7 @@ def test_splits_and_models_are_measured_and_drawn(tmp_path, tiny_scorer):
     assert (out / "table.md").read_text() == draw_table(json.loads((out / "results.json").read_text()))
 
 
+@pytest.mark.long
 def test_the_full_model_learns_from_the_wmt_ratings_of_2016_to_2018_first(tmp_path, tiny_scorer):
     rows = {year: make_ratings(20, seed=year, year=year) for year in (2015, 2016, 2018)}
     (tmp_path / "wmt").mkdir()
