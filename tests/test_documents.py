@@ -27,6 +27,7 @@ def folder(tmp_path):
     return tmp_path / "clone"
 
 
+@pytest.mark.long
 def test_the_page_on_scores_does_what_it_shows(folder, tmp_path):
     run_page(SCORES, folder, Path(sys.executable), tmp_path)
 

@@ -109,6 +109,7 @@ def test_the_builder_can_make_the_set_first(folder, tmp_path, tiny_teachers):
     assert builder.record["parts"] == read_info(folder)["parts"]
 
 
+@pytest.mark.long
 def test_published_pairs_open_by_their_id_and_name_no_folder_of_this_machine(folder, hub, tmp_path):
     from bleurt_repro.hub_cards.contents import Target
     from bleurt_repro.hub_cards.publish import publish_folder

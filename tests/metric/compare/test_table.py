@@ -49,6 +49,7 @@ def comparison() -> Comparison:
     return compare(LengthScorer(), references, dict(zip(ODD_NAMES, systems, strict=True)), resamples=500)
 
 
+@pytest.mark.long
 def test_overlap_figures_are_those_of_sacrebleu(comparison):
     references, systems = texts()
     metrics = {"BLEU": BLEU(), "chrF2++": CHRF(word_order=2)}

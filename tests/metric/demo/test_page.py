@@ -288,6 +288,7 @@ def test_an_error_stands_where_the_result_was(page):
     assert not page.find_elements("css selector", ".toast-body")
 
 
+@pytest.mark.long
 def test_text_is_never_run(page):
     fill(page, "reference", "the cat")
     fill(page, "candidate", MISCHIEF)
@@ -477,6 +478,7 @@ def test_about_is_one_screen_with_links(page):
     assert "https://aclanthology.org/2020.acl-main.704" in links and any(link.endswith("view=api") for link in links)
 
 
+@pytest.mark.long
 def test_nothing_is_wider_than_a_phone(page):
     try:
         resize(page, 390, 900)

@@ -46,6 +46,7 @@ def test_2018_is_measured_by_tau_and_darr_of_raw_scores(tmp_path):
     }
 
 
+@pytest.mark.long
 def test_models_are_trained_once_a_seed_and_kept_as_scores(tmp_path, tiny_scorer, monkeypatch):
     more = ["--encoder", str(tiny_scorer), "--finetune", write_config(tmp_path), "--seeds", "1", "2"]
     options = words(tmp_path, write_data(tmp_path / "data"), "--baselines", "chrf++", *more)

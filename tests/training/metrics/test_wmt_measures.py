@@ -261,6 +261,7 @@ def ratings(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 def test_the_experiment_with_all_measures(ratings, tmp_path):
     options = AgreementOptions(str(tmp_path), str(ratings), measures=["kendall_tau", *ALL])
     results = run_agreement(options, MetricOptions(baselines=["chrf++", "length_ratio"], resamples=20))
