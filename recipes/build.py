@@ -141,6 +141,7 @@ class Build:
                     f"{folder} was not written by this command: move it away, or give another --work"
                 )
             shutil.rmtree(folder)
+            record = {}
         folder.mkdir(parents=True, exist_ok=True)
         record = {"stage": stage, "fingerprint": fingerprint, "seconds": record.get("seconds", 0.0)}
         write_text(folder / STAGE_RECORD, json.dumps(record))
@@ -195,13 +196,16 @@ class Build:
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
-    """Read a recipe. One that extends another replaces its settings and stages by name, and has further stages first."""
+    """Read a recipe. One that extends another replaces settings and stages by name, has further stages first, and may do
+    `without` some.
+    """
     recipe = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
     if "extends" not in recipe:
         return recipe
     parent = read_recipe(path.with_name(f"{recipe['extends']}.yaml"))
     stages = {stage["name"]: stage for stage in recipe["stages"]}
-    inherited = [stages.pop(stage["name"], stage) for stage in parent["stages"]]
+    left_out = recipe.get("without", ())
+    inherited = [stages.pop(stage["name"], stage) for stage in parent["stages"] if stage["name"] not in left_out]
     return {"settings": {**parent["settings"], **recipe["settings"]}, "stages": [*stages.values(), *inherited]}
 
 

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from scipy.stats import zscore
 
 from bleurt_repro.datasets_builders.ratings.training_ratings import COLUMNS, standardize_kinds
-from bleurt_repro.metric.files.records import read_records
+from bleurt_repro.metric.files.records import read_records, read_table
 from bleurt_repro.metric.files.writing import write_json_lines
+from bleurt_repro.training.metrics.baselines import find_baseline
+from bleurt_repro.training.teachers import entailment
 
 Row = dict[str, Any]
 # Longer texts: segments put together at most; how often a part is missing, another text's, or the order changed; and
@@ -31,11 +34,11 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
     """Write the training rows of a recipe as part-1.jsonl, part-2.jsonl, ...
 
     Args:
-        mixture: "ratings", a list of sources, each with "file", "kind", number of "rows", and optionally "where"
-            (column: list of values), "least_judgements", "judgements" (where the file has no number) and "drop_equal";
-            "constructed", a list of "file", "rows" and optionally "systems" (prefixes of the kinds of pairs to take) and
-            "limit" (of the targets); "longer", a number of texts to put together;
-            "never", files whose references must not be learnt; "deviation" of the ratings; "parts"; "seed".
+        mixture: "seed"; "parts"; "never", files whose references must not be learnt; "deviation" of ratings and labels; and
+            any of "ratings", a list of sources (see `select`), each with "kind", number of "rows" and, where the file does
+            not count them, "judgements"; "longer", a number of texts to put together from them; "constructed", a list of
+            pairs with targets (see `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "labelled",
+            a list of sources, each with "rows", whose score is by "metrics" instead (see `label`).
         output: folder to write.
         divisor: number by which all numbers of rows are divided, rounded up; for trials.
 
@@ -51,24 +54,36 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
 
     # Ratings: drawn from each source, then standardised by kind and language pair.
     ratings: list[Row] = []
-    for source in mixture["ratings"]:
+    for source in mixture.get("ratings", ()):
         rows = [row for row in select(read_rows(source["file"]), source) if row["reference"] not in never]
         drawn = draw(rows, source, divisor, random)
         judgements = {"n_annotations": source["judgements"]} if "judgements" in source else {}
         ratings += [{**row, "kind": source["kind"], **judgements} for row in drawn]
         counts[f"{source['kind']}: {source['name']}"] = len(drawn)
-    ratings = on_one_scale(ratings)
+    # Longer texts of several ratings.
+    longer: list[Row] = []
+    if ratings:
+        ratings = on_one_scale(ratings)
+        longer = join(ratings, -(-mixture["longer"] // divisor), random)
+        counts["longer texts"] = len(longer)
+    # Pairs with a score by metrics.
+    labelled: list[Row] = []
+    for source in mixture.get("labelled", ()):
+        pairs = read_rows(source["file"])[: source.get("first")]
+        rows = [row for row in select(pairs, source) if row["reference"] not in never]
+        drawn = draw(rows, source, divisor, random)
+        labelled += drawn
+        counts[f"labelled: {source['name']}"] = len(drawn)
+    if labelled:
+        labelled = label(labelled, mixture["metrics"])
 
-    # Longer texts of several ratings, and pairs with a target that was fixed beforehand.
-    longer = join(ratings, -(-mixture["longer"] // divisor), random)
-    counts["longer texts"] = len(longer)
-    for row in ratings + longer:
+    for row in ratings + longer + labelled:
         row["score"] = round(float(row["score"]) * mixture["deviation"], 4)
+    # Pairs with a target that was fixed beforehand.
     constructed: list[Row] = []
-    for source in mixture["constructed"]:
-        prefixes = tuple(source.get("systems", [""]))
-        rows = [row for row in read_rows(source["file"]) if str(row["system"]).startswith(prefixes)]
-        drawn = draw([row for row in rows if row["reference"] not in never], source, divisor, random)
+    for source in mixture.get("constructed", ()):
+        rows = [row for row in constructed_pairs(source) if row["reference"] not in never]
+        drawn = draw(rows, source, divisor, random)
         limit = float(source.get("limit", np.inf))
         constructed += [
             {**row, "score": float(np.clip(row["score"], -limit, limit)), "weight": 1.0, "system": row["system"]}
@@ -76,7 +91,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         ]
         counts.update(str(row["system"]).partition(":")[2].strip() or source["name"] for row in drawn)
 
-    rows = [ratings + longer, constructed]
+    rows = [ratings + longer + labelled, constructed]
     parts = mixture["parts"]
     for part in range(parts):
         mixed = [row for group in rows for row in group[part::parts]]
@@ -85,7 +100,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             output / f"part-{part + 1}.jsonl",
             ({name: mixed[i][name] for name in columns} for i in random.permutation(len(mixed))),
         )
-    total = len(ratings) + len(longer) + len(constructed)
+    total = sum(map(len, rows))
     lines = [f"{name} | {number:,}" for name, number in counts.items()]
     return "\n".join([*lines, f"all | {total:,}", f"share constructed | {len(constructed) / total:.1%}"])
 
@@ -154,6 +169,28 @@ def read_rows(file: str | Path) -> list[Row]:
     return rows
 
 
+def constructed_pairs(source: Mapping[str, Any]) -> list[Row]:
+    """Return the pairs with targets that a source of the recipe describes.
+
+    Args:
+        source: "file" of pairs, and optionally "first", how many of them to take, and "systems", prefixes of the kinds to
+            take; or "file" of entailment pairs, "targets" by label, and "sources" to take. The premise is the reference.
+    """
+    if "targets" not in source:
+        prefixes = tuple(source.get("systems", [""]))
+        return [row for row in read_rows(source["file"])[: source.get("first")] if row["system"].startswith(prefixes)]
+    return [
+        {
+            "reference": pair["premise"],
+            "candidate": pair["hypothesis"],
+            "score": source["targets"][pair["label"]],
+            "system": f"entailment: {pair['label']}",
+        }
+        for pair in read_table(source["file"], entailment.COLUMNS)
+        if pair["source"] in source["sources"] and pair["label"] in source["targets"]
+    ]
+
+
 def select(rows: Iterable[Row], source: Mapping[str, Any]) -> list[Row]:
     """Return the rows that a source of the recipe describes and that have a candidate and a score."""
     where = {name: set(values) for name, values in source.get("where", {}).items()}
@@ -190,6 +227,21 @@ def on_one_scale(ratings: Sequence[Row]) -> list[Row]:
     return [
         {**row, "score": score, "weight": round(weight, 4), "system": "rating"}
         for row, score, weight in zip(ratings, side["score"], side["weight"], strict=True)
+    ]
+
+
+def label(rows: Sequence[Row], metrics: Sequence[str]) -> list[Row]:
+    """Give pairs the mean of several metrics, each standardised, as their score; its deviation is 1.
+
+    Args:
+        rows: pairs.
+        metrics: baselines, as `bleurt-repro experiment agreement` names them.
+    """
+    texts = [[row[name] for row in rows] for name in ("reference", "candidate")]
+    scores = np.array([find_baseline(name)(*texts).scores for name in metrics])
+    means = zscore(zscore(scores, axis=1).mean(axis=0))
+    return [
+        {**row, "score": score, "weight": 1.0, "system": "labelled"} for row, score in zip(rows, means, strict=True)
     ]
 
 

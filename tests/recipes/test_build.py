@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 import typer
 import yaml
+from scipy.stats import zscore
 
 import build
 import mixture
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run_command
+from bleurt_repro.training.metrics.baselines import find_baseline
 from tests.conftest import ROOT, make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_teachers import SENTENCES
 
@@ -90,6 +92,7 @@ def data(tmp_path_factory):
     (folder / "wiki.tsv.gz").write_bytes(gzip.compress(wiki.encode()))
     for name in ("en-de", "en-fr"):
         (folder / f"{name}.tsv.gz").write_bytes(gzip.compress("".join(parallel_lines()).encode()))
+    (folder / "nli.tsv.gz").write_bytes(gzip.compress("\n".join([*entailment_lines(), ""]).encode()))
     return folder
 
 
@@ -112,7 +115,7 @@ def encoder(tmp_path_factory):
 def entailment_lines():
     sources = [
         "mnli-dev(m+mm)", "snli-dev", "breaking-nli", "sick(train+?)", "sick2014", "joci-train",
-        "anli-r1-dev(NC)", "anli-r2-dev(NC)", "anli-r3-dev(NC)",
+        "anli-r1-dev(NC)", "anli-r2-dev(NC)", "anli-r3-dev(NC)", "cad-snli",
     ]  # fmt: skip
     for source, number in itertools.product(sources, range(6)):
         for label, word in (("entailment", "an animal"), ("neutral", "a red cat"), ("contradiction", "no cat")):
@@ -178,15 +181,14 @@ TINY = {
 
 @pytest.mark.long
 def test_a_trial_of_base_pre_trains_on_synthetic_pairs_first(data, encoder, tmp_path):
-    (data / "nli.tsv.gz").write_bytes(gzip.compress("\n".join([*entailment_lines(), ""]).encode()))
     settings = [f"encoder={encoder}", f"small_encoder={encoder}", "layer=1"]
     for name, values in TINY.items():
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(values))
         settings.append(f"{name}={tmp_path / name}.yaml")
     build.main("base", data, tmp_path / "work", trial=True, until="checkpoint", set_=settings)
     run = json.loads((tmp_path / "work" / "runs" / "1" / "results.json").read_text())
-    assert run["settings"]["model"] == "model"  # what was pre-trained, not the encoder
-    history = json.loads((tmp_path / "work" / "pretrained" / "model" / "results.json").read_text())["history"]
+    assert run["settings"]["model"] == "mean"  # what was pre-trained, not the encoder
+    history = json.loads((tmp_path / "work" / "start" / "mean" / "results.json").read_text())["history"]
     tasks = "bleu rouge bertscore entailment back_translation_likelihood back_translation_flag".split()
     assert {name for row in history for name in row if name.startswith("loss_")} == {f"loss_{task}" for task in tasks}
     assert BleurtScorer(tmp_path / "work" / "checkpoint" / "bleurt-repro-base").score(
@@ -196,8 +198,9 @@ def test_a_trial_of_base_pre_trains_on_synthetic_pairs_first(data, encoder, tmp_
 
 def test_a_recipe_that_extends_another_has_its_stages_in_order():
     names = [stage["name"] for stage in build.read_recipe(ROOT / "recipes" / "base.yaml")["stages"]]
-    own = ["masked_lm", "translator", "entailment", "synthetic", "pretrained"]
-    assert names == own + [stage["name"] for stage in MINI["stages"]]
+    own = ["masked_lm", "translator", "entailment", "synthetic"]
+    left_out = {"labelled", "label_runs"}
+    assert names == own + [stage["name"] for stage in MINI["stages"] if stage["name"] not in left_out]
 
 
 def test_a_command_that_fails_stops_the_build_which_then_continues(data, tmp_path, in_process):
@@ -280,7 +283,7 @@ def ratings_file(tmp_path):
 def mixture_of(path, never=(), **source):
     ratings = [{"name": "all", "kind": "crowd", "file": path, "rows": 200, **source}]
     return {
-        "seed": 1, "parts": 2, "deviation": 0.6, "never": list(never), "ratings": ratings, "longer": 20, "constructed": [],
+        "seed": 1, "parts": 2, "deviation": 0.6, "never": list(never), "ratings": ratings, "longer": 20,
     }  # fmt: skip
 
 
@@ -311,6 +314,28 @@ def test_references_of_test_sets_are_not_learnt(ratings_file, tmp_path):
     mixture.write_mixture(mixture_of(ratings_file, never=[held_out]), tmp_path)
     learnt = {row["reference"] for part in parts(tmp_path) for row in part if row["system"] == "rating"}
     assert learnt and not learnt & {row["reference"] for row in rows[:300]}
+
+
+def test_pairs_get_the_scores_of_metrics(ratings_file, tmp_path):
+    sources = [{"name": "all", "file": ratings_file, "first": 150, "rows": 100}]
+    mixture.write_mixture(
+        {"seed": 1, "parts": 2, "deviation": 0.6, "never": [], "labelled": sources, "metrics": ["chrf++", "sentbleu"]},
+        tmp_path,
+    )
+    rows = [row for part in parts(tmp_path) for row in part]
+    texts = [[row[name] for row in rows] for name in ("reference", "candidate")]
+    scores = sum(zscore(find_baseline(name)(*texts).scores) for name in ("chrf++", "sentbleu"))
+    assert [row["score"] for row in rows] == pytest.approx(0.6 * zscore(scores), abs=1e-4)
+    assert {row["reference"] for row in rows} <= {row["reference"] for row in mixture.read_rows(ratings_file)[:150]}
+
+
+def test_entailment_pairs_get_the_target_of_their_label(data, tmp_path):
+    targets = {"entailment": 0.4, "contradiction": -0.6}
+    sources = [{"name": "nli", "file": data / "nli.tsv.gz", "sources": ["snli-dev"], "targets": targets, "rows": 12}]
+    mixture.write_mixture({"seed": 1, "parts": 1, "never": [], "constructed": sources}, tmp_path)
+    [rows] = parts(tmp_path)
+    assert {(row["candidate"], row["score"]) for row in rows} == {("There is an animal.", 0.4), ("There is no cat.", -0.6)}
+    assert all("snli-dev" in row["reference"] for row in rows)
 
 
 def test_a_source_with_too_few_rows(ratings_file, tmp_path):
