@@ -248,7 +248,7 @@ def _teacher_scores(
 
     for name in options.teachers:
         scorer = BleurtScorer(name, device=options.device, dtype=options.dtype, progress=False)
-        if "source" in scorer.layout.inputs and not all(triple["source"].strip() for triple in triples):
+        if "source" in scorer.layout.required and not all(triple["source"].strip() for triple in triples):
             raise ValueError(f"{scorer.checkpoint} reads sources: expected one in each record of {options.input}")
         key = hashlib.sha256(scorer.signature.encode()).hexdigest()[:12]
 

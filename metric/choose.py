@@ -330,7 +330,9 @@ def choose_files(
     else:
         write_text(path, text)
     pairs = sum(choice.pairs for choice in choices)
-    return f"{len(choices):,} segments, {pairs:,} pairs scored; {scorer.scoring_signature(options.aggregate)}"
+    inputs = [role for role in scorer.layout.inputs if role != "source" or sources is not None]
+    signature = scorer.scoring_signature(options.aggregate, inputs=inputs)
+    return f"{len(choices):,} segments, {pairs:,} pairs scored; {signature}"
 
 
 def _candidates(record: dict[str, Any], location: str) -> list[str]:

@@ -22,11 +22,13 @@ class Pairs(NamedTuple):
         owners: for each pair the index of its candidate, ascending; a candidate has one pair per reference.
         blank: number of candidates without a reference that has text; of a checkpoint that reads sources alone, without a
             source that has text.
+        inputs: names of the texts that were given, in the layout's order.
     """
 
     items: list[Item]
     owners: list[int]
     blank: int
+    inputs: tuple[str, ...]
 
 
 def check_pairs(name: str, layout: Layout, *, references: Any, candidates: Any, sources: Any) -> Pairs:
@@ -35,10 +37,10 @@ def check_pairs(name: str, layout: Layout, *, references: Any, candidates: Any, 
     Args:
         name: name of the checkpoint, for messages.
         layout: texts that the checkpoint reads.
-        references: one string per candidate, or one list of strings per candidate; None if the checkpoint reads none. A
-            blank reference (empty or white space) is left out if the candidate has another one.
+        references: one string per candidate, or one list of strings per candidate; None if the checkpoint reads none, or
+            needs none. A blank reference (empty or white space) is left out if the candidate has another one.
         candidates: strings.
-        sources: strings; None if the checkpoint reads none.
+        sources: strings; None if the checkpoint reads none, or needs none.
 
     Raises:
         TypeError: if a list is a bare string or a table, or a text is not a string.
@@ -48,8 +50,8 @@ def check_pairs(name: str, layout: Layout, *, references: Any, candidates: Any, 
     if fault := input_faults(name, layout, sources=sources is not None, references=references is not None):
         raise ValueError(fault)
     counts = {"candidates": len(candidates)}
-    # Texts that the checkpoint does not read are filled up, and never used.
-    reference_lists, source_texts = [[""]] * len(candidates), candidates
+    # Texts that are not given are empty: the checkpoint does not read them, or was trained to do without.
+    reference_lists, source_texts = [[""]] * len(candidates), [""] * len(candidates)
     if references is not None:
         reference_lists = [without_blanks(texts) for texts in check_references(references)]
         counts = {"references": len(reference_lists), **counts}
@@ -65,7 +67,8 @@ def check_pairs(name: str, layout: Layout, *, references: Any, candidates: Any, 
     }
     items = list(zip(*(columns[role] for role in layout.inputs), strict=True))
     blank = sum(map(is_blank, source_texts if references is None else (texts[0] for texts in reference_lists)))
-    return Pairs(items, owners, blank)
+    missing = {role for role, texts in (("source", sources), ("reference", references)) if texts is None}
+    return Pairs(items, owners, blank, tuple(role for role in layout.inputs if role not in missing))
 
 
 def is_blank(text: str) -> bool:
@@ -85,7 +88,7 @@ def columns_of(rows: Iterable[Mapping[str, Any]], name: str, layout: Layout) -> 
 
     Args:
         rows: each with candidate and, if the checkpoint reads it, reference (or references, a list) and source; other
-            fields are ignored.
+            fields are ignored. A field that is optional to the checkpoint is read if the first row has it.
         name: name of the checkpoint, for messages.
         layout: texts that the checkpoint reads.
 
@@ -97,6 +100,10 @@ def columns_of(rows: Iterable[Mapping[str, Any]], name: str, layout: Layout) -> 
         for role in layout.inputs:
             references = row.get("references") if role == "reference" else None
             value = row.get(role) if references is None else references
+            if value is None and number == 0 and role in layout.optional:
+                del columns[f"{role}s"]
+            if f"{role}s" not in columns:
+                continue
             if value is None:
                 raise ValueError(
                     f"row {number} has no {role!r}, which checkpoint {name} reads; found {', '.join(row) or 'nothing'}"

@@ -16,7 +16,11 @@ LAYOUTS = {
     "robleurt-src": ("source", "candidate", "reference"),  # RoBLEURT, section 2.1.2: hypothesis before reference
     "robleurt-nosrc": ("candidate", "reference"),
     "reference-free": ("source", "candidate"),
+    "unified": ("source", "candidate", "reference"),
 }
+# Texts that callers may leave out: one model for reference, source, or both, as in UniTE
+# (https://aclanthology.org/2022.acl-long.558).
+OPTIONAL = {"unified": ("source", "reference")}
 # Model types whose first position is the one after the padding token's id, as in RoBERTa of `transformers`.
 POSITIONS_AFTER_PADDING = (
     "camembert",
@@ -41,11 +45,13 @@ class Layout:
         inputs: names of the texts in the order that the model reads them: "source", "reference", "candidate".
         max_length: most tokens of a pair, special tokens included.
         separators: number of separator tokens between two texts: 1 in BERT, 2 in RoBERTa and XLM-R.
+        optional: those of the inputs that a caller may leave out; the model then reads an empty text in their place.
     """
 
     inputs: tuple[str, ...] = BLEURT_INPUTS
     max_length: int = 512
     separators: int = 1
+    optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (
@@ -55,6 +61,11 @@ class Layout:
         ):
             raise ValueError(
                 f"a layout's inputs must be different names of {ROLES} with 'candidate' among them, found {self.inputs}"
+            )
+        if self.optional and (len(self.inputs) < len(ROLES) or not set(self.optional) <= {"source", "reference"}):
+            raise ValueError(
+                "source and reference can be optional where a layout has both, found the inputs "
+                f"{self.inputs} and the optional {self.optional}"
             )
         if self.separators not in (1, 2):
             raise ValueError(f"a layout has 1 or 2 separators between segments, found {self.separators}")
@@ -76,6 +87,11 @@ class Layout:
         """Whether the checkpoint reads the reference."""
         return "reference" in self.inputs
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The texts that a caller must give."""
+        return tuple(role for role in self.inputs if role not in self.optional)
+
     @classmethod
     def from_config(cls, config: Any) -> Layout:
         """Read the layout from a `transformers` config; by default BLEURT's, with the model's maximum length."""
@@ -86,6 +102,7 @@ class Layout:
                 inputs=tuple(recorded.get("inputs", BLEURT_INPUTS)),
                 max_length=int(recorded.get("max_length", min(cls.max_length, positions))),
                 separators=int(recorded.get("separators", 1)),
+                optional=tuple(recorded.get("optional", ())),
             )
             if layout.max_length > positions:
                 raise ValueError(
@@ -100,7 +117,8 @@ class Layout:
 
     def to_config(self) -> dict[str, Any]:
         """Return the layout as an entry of config.json."""
-        return {"inputs": list(self.inputs), "max_length": self.max_length, "separators": self.separators}
+        entry = {"inputs": list(self.inputs), "max_length": self.max_length, "separators": self.separators}
+        return {**entry, "optional": list(self.optional)} if self.optional else entry
 
 
 def readable_positions(config: Any) -> int | None:
@@ -141,8 +159,10 @@ def input_faults(name: str, layout: Layout, *, sources: bool, references: bool) 
         sources, references: whether the caller has them.
     """
     present = {"source": sources, "reference": references}
+    if not any(present.values()) and layout.optional:
+        return f"checkpoint {name} reads a reference, a source, or both: give references=[...] or sources=[...]"
     for role in present:
-        if role in layout.inputs and not present[role]:
+        if role in layout.required and not present[role]:
             return f"checkpoint {name} reads the {role} of each candidate: give {role}s=[...]"
     for role in present:
         if role not in layout.inputs and present[role]:

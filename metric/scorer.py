@@ -200,12 +200,12 @@ class BleurtScorer:
         """Everything the scores depend on, in one line."""
         return self.scoring_signature("max")
 
-    def scoring_signature(self, aggregate: str, calibrated: bool = False) -> str:
-        """Return what scores with these options depend on, in one line."""
+    def scoring_signature(self, aggregate: str, calibrated: bool = False, inputs: Sequence[str] | None = None) -> str:
+        """Return what scores with these options depend on, in one line; inputs are the texts given, by default all."""
         if self._first is None:
             raise ValueError(CLOSED)
         dtype = self._arithmetic(self._first.dtype)
-        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated)
+        return signature(self.checkpoint, self._content, self.layout, dtype, aggregate, calibrated, inputs)
 
     def _arithmetic(self, dtype: torch.dtype) -> str:
         return "int8" if self.backend == "onnx-int8" else str(dtype).removeprefix("torch.")
@@ -251,7 +251,7 @@ class BleurtScorer:
 
         Args:
             references: one string per candidate, or one list of strings per candidate; None for a checkpoint that reads no
-                references. A blank reference is left out if the candidate has another one.
+                references, or scores without. A blank reference is left out if the candidate has another one.
             candidates: texts to score.
             sources: texts that the candidates were made from, for a checkpoint that reads them.
             aggregate: with several references, "max" (BLEURT, section 5.3) or "mean" of the scores.
@@ -524,7 +524,7 @@ class BleurtScorer:
         return ScoringResult(
             scores=totals,
             mean_score=sum(totals) / len(totals) if totals else None,
-            signature=self.scoring_signature(options.aggregate, options.calibrated),
+            signature=self.scoring_signature(options.aggregate, options.calibrated, pairs.inputs),
             std=std,
             unknown=int(unknown.sum()),
             warnings=self.warnings_about(len(pairs.items), **counts),

@@ -98,6 +98,7 @@ def make_tiny_scorer(
     *,
     max_length: int = 64,
     inputs=("reference", "candidate"),
+    optional=(),
     labels: int = 1,
     spread: float = 0.3,
     dropout: float = 0.1,
@@ -125,7 +126,7 @@ def make_tiny_scorer(
         attention_probs_dropout_prob=dropout,
     )
     model = BertForSequenceClassification(config)
-    prepare_scorer(model, tokenizer, Layout(inputs=inputs, max_length=max_length))
+    prepare_scorer(model, tokenizer, Layout(inputs=inputs, max_length=max_length, optional=optional))
     save_scorer(model, tokenizer, folder)
     return folder
 

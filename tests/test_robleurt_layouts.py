@@ -9,7 +9,7 @@ import torch
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.forward.encoding import PairEncoder
-from bleurt_repro.metric.layout import LAYOUTS, Layout, readable_positions, separators_of
+from bleurt_repro.metric.layout import LAYOUTS, OPTIONAL, Layout, readable_positions, separators_of
 from bleurt_repro.metric.loading.open import open_trainable
 from bleurt_repro.training.finetune import training_layout
 from tests.conftest import make_tiny_scorer, make_tiny_tokenizer
@@ -127,7 +127,8 @@ def test_a_layout_of_no_name(encoders, tmp_path):
 def scorers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("layouts")
     return {
-        name: BleurtScorer(str(make_tiny_scorer(folder / name, inputs=inputs))) for name, inputs in LAYOUTS.items()
+        name: BleurtScorer(str(make_tiny_scorer(folder / name, inputs=inputs, optional=OPTIONAL.get(name, ()))))
+        for name, inputs in LAYOUTS.items()
     }
 
 
@@ -141,6 +142,7 @@ def scorers(tmp_path_factory):
         ("bleurt", [], "bleurt reads the reference of each candidate: give references"),
         ("reference-free", ["references", "sources"], "reference-free reads no references: leave references out"),
         ("reference-free", [], "reference-free reads the source of each candidate: give sources"),
+        ("unified", [], "unified reads a reference, a source, or both: give references"),
     ],
 )
 def test_inputs_that_do_not_fit(scorers, name, texts, message):
@@ -221,3 +223,72 @@ def test_the_demo_asks_for_the_source(scorers):
     shared = scoring.SharedScorer(str(scorers["robleurt-src"].folder), None)
     with pytest.raises(ValueError, match="give the source, too"):
         pair_tab.score_pair(shared, [REFERENCE], CANDIDATE, " ")
+
+
+# One model for references, sources, or both.
+
+
+def test_a_unified_checkpoint_takes_what_there_is(scorers):
+    scorer = scorers["unified"]
+    results = {
+        inputs: scorer.compute(candidates=[CANDIDATE], **{role: TEXTS[role] for role in inputs})
+        for inputs in (("references",), ("sources",), ("references", "sources"))
+    }
+    assert len({result.scores[0] for result in results.values()}) == 3
+    assert [result.signature.split("|")[2] for result in results.values()] == [
+        "inputs:candidate+reference",
+        "inputs:source+candidate",
+        "inputs:source+candidate+reference",
+    ]
+    encoder = scorer.members[0].encoder
+    [encoded] = encoder.encode_all([("", CANDIDATE, REFERENCE)])
+    cls, sep = (scorer.tokenizer.convert_tokens_to_ids(token) for token in ("[CLS]", "[SEP]"))
+    ids = [scorer.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (CANDIDATE, REFERENCE)]
+    assert list(encoded.ids) == [cls, sep, *ids[0], sep, *ids[1], sep]
+    rows = [{"candidate": CANDIDATE, "source": SOURCE}, {"candidate": "a", "source": "b"}]
+    assert scorer.score_rows(rows)[0] == pytest.approx(results["sources",].scores[0], abs=1e-6)
+    with pytest.raises(ValueError, match="row 1 has no 'source', which checkpoint .*unified reads"):
+        scorer.score_rows([rows[0], {"candidate": "a", "reference": "b"}])
+
+
+@pytest.mark.parametrize("role", ["reference", "source"])
+def test_a_unified_checkpoint_on_the_command_line(scorers, tmp_path, capsys, role):
+    from bleurt_repro.cli import main as run
+
+    scorer, text = scorers["unified"], {"reference": REFERENCE, "source": SOURCE}[role]
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({role: text, "candidate": CANDIDATE}) + "\n")
+    words = ["score", "--checkpoint", str(scorer.folder), "--json", "--pairs", str(tmp_path / "pairs.jsonl")]
+    with pytest.raises(SystemExit):
+        run(words)
+    expected = scorer.compute(candidates=[CANDIDATE], **{f"{role}s": [text]})
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["scores"] == pytest.approx(expected.scores, abs=1e-6)
+    assert printed["signature"].split("|")[1:] == expected.signature.split("|")[1:]
+
+
+def test_a_unified_checkpoint_learns_from_ratings_that_lack_a_text(encoders, tmp_path):
+    rows = [json.loads(line) for line in ratings(tmp_path / "all.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        if number % 3 < 2:
+            row[("source", "reference")[number % 3]] = ""
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["--model", encoders["xlm-roberta"], "--train_file", file, "--validation_ratio", "0.3", "--output_dir"]
+    words += [tmp_path / "out", "--layout", "unified", "--max_steps", "2", "--eval_steps", "2", "--save_steps", "2"]
+    words += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
+    finetune(list(map(str, words)))
+    scorer = BleurtScorer(str(tmp_path / "out"))
+    assert scorer.layout == Layout(LAYOUTS["unified"], 64, 2, OPTIONAL["unified"])
+    assert len(scorer.score(candidates=[CANDIDATE], sources=[SOURCE])) == 1
+    rows[5] |= {"source": "", "reference": ""}
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match="rating 6 has neither source nor reference"):
+        finetune([*map(str, words), "--overwrite"])
+
+
+def test_the_demo_of_a_unified_checkpoint_needs_no_source(scorers):
+    pair_tab = pytest.importorskip("bleurt_repro.metric.demo.pair_tab", reason="the demo needs Gradio")
+    scoring = pytest.importorskip("bleurt_repro.metric.demo.shared_scorer")
+    shared = scoring.SharedScorer(str(scorers["unified"].folder), None)
+    without, both = (pair_tab.score_pair(shared, [REFERENCE], CANDIDATE, source) for source in ("", SOURCE))
+    assert "inputs:candidate+reference|" in without.signature and "source+candidate+reference" in both.signature

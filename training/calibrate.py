@@ -73,7 +73,7 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
 
     scorer = open_folder(checkpoint)
     config_file = Path(checkpoint) / "config.json"
-    rows = rating_records(str(ratings), (*scorer.layout.inputs, "score"))
+    rows = rating_records(str(ratings), (*scorer.layout.required, "score"))
     scores = scorer.score_rows(rows)
     source = {**file_records([str(ratings)])[0], "ratings": len(rows)}
     calibration = fit(np.array(scores), np.array([row["score"] for row in rows], float), source)

@@ -193,7 +193,7 @@ def make_ensemble(
     scorers = [BleurtScorer(name, device=device) for name in members]
     layouts = {name: scorer.layout for name, scorer in zip(members, scorers, strict=True)}
     layout = common_layout(layouts, mixed_layouts)
-    rows = rating_records(validation, (*layout.inputs, "score"))
+    rows = rating_records(validation, (*layout.required, "score"))
     scores = np.array([scorer.score_rows(rows) for scorer in scorers])  # (members, ratings)
     ratings = np.array([row["score"] for row in rows], dtype=float)
     _check_variation(members, scores)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, Layout, readable_positions, separators_of
+from bleurt_repro.metric.layout import CONFIG_KEY, LAYOUTS, OPTIONAL, Layout, readable_positions, separators_of
 from bleurt_repro.training.arguments import run_as_command
 from bleurt_repro.training.run_arguments import RunArguments
 
@@ -65,7 +65,8 @@ class RatingArguments:
         default=None,
         metadata={
             "help": "Texts that the model reads: bleurt (reference, candidate), robleurt-src (source, candidate, reference), "
-            "robleurt-nosrc (candidate, reference) or reference-free; default: what the model records, or bleurt."
+            "robleurt-nosrc (candidate, reference), reference-free (source, candidate) or unified (as robleurt-src, but each "
+            "rating may lack the source or the reference); default: what the model records, or bleurt."
         },
     )
     export_dtype: str = field(
@@ -129,13 +130,14 @@ def training_layout(
         ValueError: if the model reads fewer tokens, or records a layout other than the named one.
     """
     layout, is_recorded = Layout.from_config(model.config), hasattr(model.config, CONFIG_KEY)
-    if is_recorded and name and LAYOUTS[name] != layout.inputs:
+    named = (LAYOUTS[name or "bleurt"], OPTIONAL.get(name or "bleurt", ()))
+    if is_recorded and name and named != (layout.inputs, layout.optional):
         raise ValueError(
             f"the model was made to read {', '.join(layout.inputs)}, but layout {name} is {', '.join(LAYOUTS[name])}: "
             "leave layout out, or begin with a bare encoder"
         )
     if not is_recorded:
-        layout = replace(layout, inputs=LAYOUTS[name or "bleurt"], separators=separators_of(tokenizer))
+        layout = replace(layout, inputs=named[0], optional=named[1], separators=separators_of(tokenizer))
     longest = readable_positions(model.config) or layout.max_length  # a scorer may be trained to read more than it did
     if max_length is not None and max_length > longest:
         raise ValueError(f"max_length {max_length} is more than the {longest} tokens that this model reads")
@@ -283,7 +285,7 @@ def finetune(
                 scorer = type(model)(model.config)
                 scorer.load_state_dict(state)
             if layout.reads_references:
-                texts = (text for side in data.sides.values() for text in side["reference"])
+                texts = (text for side in data.sides.values() for text in side["reference"] if text)
                 record_references(folder, texts, start.model)
             scorer.to(getattr(torch, ratings.export_dtype))
             save_scorer(scorer, tokenizer, folder)

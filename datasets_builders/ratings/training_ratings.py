@@ -107,9 +107,9 @@ def _read_file(path: str, layout: Layout, sha256: str) -> Dataset:
     from datasets.exceptions import DatasetGenerationError
 
     # A tuple, since `datasets` would take a list for shards.
-    required = tuple(name for name in REQUIRED_COLUMNS if name != "reference" or layout.reads_references)
+    required = tuple(name for name in REQUIRED_COLUMNS if name != "reference" or name in layout.required)
     features = Features({name: Value(TRAINING_COLUMNS[name]) for name in COLUMNS})
-    arguments = {"path": path, "required": required, "sha256": sha256}
+    arguments = {"path": path, "required": required, "optional": layout.optional, "sha256": sha256}
     try:
         dataset = Dataset.from_generator(_training_rows, features=features, gen_kwargs=arguments)
     except DatasetGenerationError as error:
@@ -117,9 +117,15 @@ def _read_file(path: str, layout: Layout, sha256: str) -> Dataset:
     return cast("Dataset", dataset)
 
 
-def _training_rows(path: str, required: tuple[str, ...], sha256: str) -> Iterator[dict[str, Any]]:
+def _training_rows(
+    path: str, required: tuple[str, ...], optional: tuple[str, ...], sha256: str
+) -> Iterator[dict[str, Any]]:
     """Yield the columns of each rating. The hash is an argument because `datasets` identifies the data by the arguments."""
-    yield from each_rating(path, required, columns=COLUMNS)
+    for number, row in enumerate(each_rating(path, required, columns=COLUMNS), start=1):
+        texts = {role: row[role] or "" for role in optional}  # the model reads an empty text in place of a missing one
+        if optional and not any(texts.values()):
+            raise ValueError(f"{path}: rating {number} has neither source nor reference: give one of them, or both")
+        yield {**row, **texts}
 
 
 def _split(rows: Dataset, file: str, ratio: float, seed: int) -> dict[str, Dataset]:
@@ -136,7 +142,7 @@ def _split(rows: Dataset, file: str, ratio: float, seed: int) -> dict[str, Datas
 
 
 def _check_side(name: str, side: Dataset, file: str, layout: Layout) -> None:
-    if layout.reads_sources and any(source is None for source in side["source"]):
+    if "source" in layout.required and any(source is None for source in side["source"]):
         raise ValueError(f"the model reads sources, but {name} ratings of {file} have none")
     if len(side) < 2 or _scores(side).min() == _scores(side).max():
         raise ValueError(

@@ -274,7 +274,8 @@ class _Run:
     @property
     def signature(self) -> str:
         """The signature of the scores."""
-        return self.scorer.scoring_signature(self.options.aggregate, self.options.calibrated)
+        inputs = [role for role in self.scorer.layout.inputs if role in self.stream.roles]
+        return self.scorer.scoring_signature(self.options.aggregate, self.options.calibrated, inputs)
 
     def announce(self) -> None:
         """Say which records are scored, if they are not all."""

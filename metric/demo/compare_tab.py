@@ -451,8 +451,8 @@ def _page_buttons(row_count: int) -> str:
 
 def build_compare_tab(shared: SharedScorer) -> None:
     """Build the tab; call it inside a `gr.Tab`."""
-    reads_sources = shared.scorer.layout.reads_sources
-    labels = [*BOXES, SOURCE_BOX] if reads_sources else BOXES
+    layout = shared.scorer.layout
+    labels = [*BOXES, SOURCE_BOX] if layout.reads_sources else BOXES
     gr.Markdown(f"One segment per line in each box, or one file per box ({', '.join(SUFFIXES)}). {LIMITS}")
     with gr.Row():
         boxes = [
@@ -481,8 +481,8 @@ def build_compare_tab(shared: SharedScorer) -> None:
         ]
     with gr.Row():
         button = gr.Button("Compare", variant="primary", elem_id="compare", scale=3)
-        # The example has no sources.
-        example = gr.Button("Example", elem_id="fill-example", scale=1, visible=not reads_sources)
+        # The example has no sources, and leaves that box as it is.
+        example = gr.Button("Example", elem_id="fill-example", scale=1, visible="source" not in layout.required)
     status = live_region("compare-status")
     result = gr.HTML(elem_id="verdict", apply_default_css=False)  # in sight from the start, for the progress
     with gr.Column(visible=False, elem_id="comparison") as details:
@@ -541,10 +541,12 @@ def _comparison_shower(
     # Gradio recognises a function that reports progress by the default value of a parameter.
     def show(progress: gr.Progress = gr.Progress(), *values: str | None) -> tuple[Any, ...]:  # noqa: B008
         texts, uploads = values[: len(labels)], values[len(labels) :]
+        boxes = list(zip(labels, texts, uploads, strict=True))
+        if "source" in shared.scorer.layout.optional and not (texts[-1] or uploads[-1]):
+            del boxes[-1]
         try:
             references, first, second, *sources = (
-                segments_of(text, upload, role, label)
-                for (label, role), text, upload in zip(labels, texts, uploads, strict=True)
+                segments_of(text, upload, role, label) for (label, role), text, upload in boxes
             )
             systems = dict(zip(system_names((uploads[1], uploads[2])), (first, second), strict=True))
             comparison = compare_two(

@@ -100,10 +100,10 @@ def score_pair(shared: SharedScorer, references: Sequence[str], candidate: str, 
     references = [text.strip() for text in references if text.strip()]
     if not references or not candidate.strip():
         raise ValueError("give a reference and a candidate")
-    if shared.scorer.layout.reads_sources and not source.strip():
+    if "source" in shared.scorer.layout.required and not source.strip():
         raise ValueError("give the source, too: the checkpoint reads it")
     check_pair(references, [candidate, source])
-    source_text = source if shared.scorer.layout.reads_sources else None
+    source_text = source if shared.scorer.layout.reads_sources and source.strip() else None
     sources = None if source_text is None else [source_text]
     result = shared.compute(references=[references], candidates=[candidate], sources=sources)
     overlaps = overlap([references], [candidate])

@@ -81,7 +81,7 @@ class SharedScorer:
         scores = self.compute(
             references=[SCALE_REFERENCE] * count,
             candidates=list(SCALE_CANDIDATES.values()),
-            sources=[SCALE_SOURCE] * count if self.scorer.layout.reads_sources else None,
+            sources=[SCALE_SOURCE] * count if "source" in self.scorer.layout.required else None,
         ).scores
         points = [ScalePoint(*item, score) for item, score in zip(SCALE_CANDIDATES.items(), scores, strict=True)]
         return sorted(points, key=lambda point: -point.score)
@@ -133,7 +133,7 @@ class SharedScorer:
         counts = {name: sum(getattr(result, name) for result in turns) for name in COUNTS}
         warnings = self.scorer.warnings_about(*(counts[name] for name in ("pairs", "truncated", "unread", "blank")))
         mean = sum(scores) / len(scores) if scores else None
-        return ScoringResult(scores, mean, self.scorer.signature, warnings=warnings, **counts)
+        return ScoringResult(scores, mean, turns[0].signature, warnings=warnings, **counts)
 
     def percentile(self, score: float) -> float | None:
         """Return the percentile, among human ratings, of texts with this score; None without a calibration."""

@@ -29,6 +29,7 @@ from bleurt_repro.metric.files.records import (
     table_rows,
 )
 from bleurt_repro.metric.inputs import check_same_length
+from bleurt_repro.metric.layout import ROLES
 
 # Names of the column with the texts of each role, the first one that a file has.
 COLUMNS = {
@@ -100,6 +101,7 @@ class PairStream:
         self._files: dict[str, BinaryIO] = {}
         self._survey = Survey(0, ())
         self._small: list[Pair] | None = None
+        self.roles: set[str] = set()  # the texts that the pairs have, known after the survey
 
     def __enter__(self) -> PairStream:
         for name, path in self._paths.items():
@@ -128,6 +130,7 @@ class PairStream:
             blocks.append(digest)
             count, size = count + len(block), size + length
             small = None if small is None or size > SMALL else small + block
+        self.roles = {role for role in ROLES if role == "candidate" or not count or (role, True) in first}
         for name in ("source", "reference"):
             if (name, True) in first and (name, False) in first:
                 location = f"{display_name(self._paths['pairs'])}: record {first[name, False]}"

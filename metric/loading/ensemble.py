@@ -116,5 +116,7 @@ def common_layout(layouts: dict[str, Layout], mixed: bool) -> Layout:
         )
     roles = frozenset().union(*input_sets)
     is_mixed = len(input_sets) > 1
-    order = tuple(role for role in ROLES if role in roles) if is_mixed else next(iter(layouts.values())).inputs
-    return Layout(order, max_length=min(layout.max_length for layout in layouts.values()))
+    first = next(iter(layouts.values()))
+    order = tuple(role for role in ROLES if role in roles) if is_mixed else first.inputs
+    optional = first.optional if len({layout.optional for layout in layouts.values()}) == 1 else ()
+    return Layout(order, max_length=min(layout.max_length for layout in layouts.values()), optional=optional)

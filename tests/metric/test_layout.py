@@ -31,11 +31,18 @@ def test_a_config_that_records_nothing(positions, max_length):
         ({"inputs": ("candidate", "target")}, "must be different names of"),
         ({"separators": 3}, "1 or 2 separators"),
         ({"max_length": 4}, "leaves no room for text"),
+        ({"optional": ("reference",)}, "can be optional where a layout has both"),
     ],
 )
 def test_a_layout_that_cannot_be(fields, message):
     with pytest.raises(ValueError, match=message):
         Layout(**fields)
+
+
+def test_texts_that_may_be_left_out():
+    layout = Layout(("source", "candidate", "reference"), optional=("source", "reference"))
+    assert layout.required == ("candidate",)
+    assert Layout.from_config(SimpleNamespace(bleurt=layout.to_config())) == layout
 
 
 def test_reference_free():

@@ -334,7 +334,10 @@ def test_entailment_pairs_get_the_target_of_their_label(data, tmp_path):
     sources = [{"name": "nli", "file": data / "nli.tsv.gz", "sources": ["snli-dev"], "targets": targets, "rows": 12}]
     mixture.write_mixture({"seed": 1, "parts": 1, "never": [], "constructed": sources}, tmp_path)
     [rows] = parts(tmp_path)
-    assert {(row["candidate"], row["score"]) for row in rows} == {("There is an animal.", 0.4), ("There is no cat.", -0.6)}
+    assert {(row["candidate"], row["score"]) for row in rows} == {
+        ("There is an animal.", 0.4),
+        ("There is no cat.", -0.6),
+    }
     assert all("snli-dev" in row["reference"] for row in rows)
 
 

@@ -30,14 +30,14 @@ class TestedMetric(NamedTuple):
             scorer_options: further arguments of `BleurtScorer`.
 
         Raises:
-            ValueError: if a checkpoint reads sources, which these experiments do not have.
+            ValueError: if a checkpoint needs sources, which these experiments do not have.
         """
         if self.kind == "baseline":
             return find_baseline(self.name)
         from bleurt_repro.metric.scorer import BleurtScorer
 
         scorer = BleurtScorer(self.name, **scorer_options)
-        if scorer.layout.reads_sources:
+        if "source" in scorer.layout.required:
             raise ValueError(
                 f"checkpoint {self.name} reads sources, but this experiment has none: name one that does not"
             )

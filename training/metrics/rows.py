@@ -172,7 +172,7 @@ def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str
         "scores", one per item, and "signature".
 
     Raises:
-        ValueError: if the checkpoint reads sources, and an item has none.
+        ValueError: if the checkpoint needs sources, and an item has none.
     """
     from bleurt_repro.metric.scorer import BleurtScorer
 
@@ -181,7 +181,9 @@ def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str
     if scorer.layout.reads_sources:
         sources = [source for source in texts.sources or [] if source is not None]
         if len(sources) < len(texts.candidates):
-            raise ValueError(f"checkpoint {name} reads sources, but not every record of the data has one")
+            if "source" in scorer.layout.required:
+                raise ValueError(f"checkpoint {name} reads sources, but not every record of the data has one")
+            sources = None
     references = texts.references if scorer.layout.reads_references else None
     columns = {"candidates": texts.candidates, "references": references, "sources": sources}
     inputs: dict[str, Any] = {name: list(column) for name, column in columns.items() if column is not None}

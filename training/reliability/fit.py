@@ -103,7 +103,7 @@ def read_rated_systems(path: str | Path, scorer: BleurtScorer) -> RatedSystems:
     """
     from bleurt_repro.datasets_builders.ratings.rating_files import rating_records
 
-    rows = rating_records(str(path), (*scorer.layout.inputs, "score"))
+    rows = rating_records(str(path), (*scorer.layout.required, "score"))
     columns = ("lp", "year") if len({row["year"] for row in rows}) > 1 else ("lp",)
     groups = [" ".join(str(row[name]) for name in columns if row[name] is not None) or "all" for row in rows]
     # A segment is known by its texts: files number segments in different ways.
