@@ -6,6 +6,7 @@ weights are averaged later.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.stats import zscore
 
+from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.datasets_builders.ratings.training_ratings import COLUMNS, standardize_kinds
 from bleurt_repro.metric.files.records import read_records, read_table
 from bleurt_repro.metric.files.writing import write_json_lines
@@ -38,7 +40,9 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             any of "ratings", a list of sources (see `select`), each with "kind", number of "rows" and, where the file does
             not count them, "judgements"; "longer", a number of texts to put together from them; "constructed", a list of
             pairs with targets (see `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "labelled",
-            a list of sources, each with "rows", whose score is by "metrics" instead (see `label`).
+            a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
+            "dropping" of the candidates has lost words; "without", by "source" and "reference", the share of rows with a
+            source that are given without the one or the other, for a model that reads both.
         output: folder to write.
         divisor: number by which all numbers of rows are divided, rounded up; for trials.
 
@@ -75,6 +79,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         labelled += drawn
         counts[f"labelled: {source['name']}"] = len(drawn)
     if labelled:
+        labelled = [with_dropped_words(row, mixture.get("dropping", 0), random) for row in labelled]
         labelled = label(labelled, mixture["metrics"])
 
     for row in ratings + longer + labelled:
@@ -92,10 +97,12 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         counts.update(str(row["system"]).partition(":")[2].strip() or source["name"] for row in drawn)
 
     rows = [ratings + longer + labelled, constructed]
-    parts = mixture["parts"]
+    columns, parts = ["reference", "candidate", "score", "weight", "system"], mixture["parts"]
+    if "without" in mixture:
+        rows = [[leave_out(row, mixture["without"], random) for row in group] for group in rows]
+        columns.insert(0, "source")
     for part in range(parts):
         mixed = [row for group in rows for row in group[part::parts]]
-        columns = ("reference", "candidate", "score", "weight", "system")
         write_json_lines(
             output / f"part-{part + 1}.jsonl",
             ({name: mixed[i][name] for name in columns} for i in random.permutation(len(mixed))),
@@ -192,19 +199,32 @@ def constructed_pairs(source: Mapping[str, Any]) -> list[Row]:
 
 
 def select(rows: Iterable[Row], source: Mapping[str, Any]) -> list[Row]:
-    """Return the rows that a source of the recipe describes and that have a candidate and a score."""
+    """Return the rows that a source of the recipe describes and that have a candidate and a score.
+
+    Args:
+        rows: ratings.
+        source: optionally "where" (column: list of values), "least_judgements", "drop_equal", and "hashed", to divide a file
+            by segments: a column and the range, within 0 to 1, of the hashes of its texts.
+    """
     where = {name: set(values) for name, values in source.get("where", {}).items()}
     least = source.get("least_judgements", 0)
+    column, low, high = source.get("hashed", ("reference", 0, 1))
     return [
         row
         for row in rows
-        if all(row.get(name) in values for name, values in where.items())
+        if low <= hash_of(row[column]) < high
+        and all(row.get(name) in values for name, values in where.items())
         and row["score"] is not None
         and row["candidate"].strip()
         and row["reference"].strip()
         and (row.get("n_annotations") or 0) >= least
         and not (source.get("drop_equal") and row["reference"].strip() == row["candidate"].strip())
     ]
+
+
+def hash_of(text: str) -> float:
+    """Return a number from 0 to below 1 that depends on a text alone."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 def draw(rows: Sequence[Row], source: Mapping[str, Any], divisor: int, random: np.random.Generator) -> list[Row]:
@@ -228,6 +248,20 @@ def on_one_scale(ratings: Sequence[Row]) -> list[Row]:
         {**row, "score": score, "weight": round(weight, 4), "system": "rating"}
         for row, score, weight in zip(ratings, side["score"], side["weight"], strict=True)
     ]
+
+
+def with_dropped_words(row: Row, share: float, random: np.random.Generator) -> Row:
+    """Return a row whose candidate has lost words, with a probability of `share` (RoBLEURT, section 2.2)."""
+    candidate = drop_words(row["candidate"], random) if random.random() < share else ""
+    return {**row, "candidate": candidate} if candidate else row
+
+
+def leave_out(row: Row, shares: Mapping[str, float], random: np.random.Generator) -> Row:
+    """Return a row without its source or without its reference, with the probabilities of `shares`; or with both."""
+    source, value = row.get("source") or "", random.random()
+    if not source or value < shares["source"]:
+        return {**row, "source": ""}
+    return {**row, "reference": ""} if value > 1 - shares["reference"] else row
 
 
 def label(rows: Sequence[Row], metrics: Sequence[str]) -> list[Row]:
@@ -266,6 +300,7 @@ def join(rows: Sequence[Row], number: int, random: np.random.Generator) -> list[
         scores = np.where(missing | foreign, LOST, [part["score"] for part in parts])
         texts.append(
             {
+                "source": " ".join((part.get("source") or "").strip() for part in parts).strip(),
                 "reference": " ".join(part["reference"].strip() for part in parts),
                 "candidate": " ".join(text.strip() for text in candidates),
                 "score": float(scores.mean()),

@@ -329,6 +329,23 @@ def test_pairs_get_the_scores_of_metrics(ratings_file, tmp_path):
     assert {row["reference"] for row in rows} <= {row["reference"] for row in mixture.read_rows(ratings_file)[:150]}
 
 
+def test_sources_or_references_are_left_out(ratings_file, tmp_path):
+    settings = {"without": {"source": 0.4, "reference": 0.25}, "longer": 0}
+    mixture.write_mixture({**mixture_of(ratings_file), **settings}, tmp_path)
+    rows = [row for part in parts(tmp_path) for row in part]
+    assert list(rows[0])[:3] == ["source", "reference", "candidate"]
+    assert all(row["source"] or row["reference"] for row in rows)
+    assert np.mean([not row["source"] for row in rows]) == pytest.approx(0.4, abs=0.1)
+    assert np.mean([not row["reference"] for row in rows]) == pytest.approx(0.25, abs=0.1)
+
+
+def test_candidates_lose_words_before_they_are_labelled():
+    row, random = {"candidate": "a b c d e f"}, np.random.default_rng(0)
+    texts = [mixture.with_dropped_words(row, 0.5, random)["candidate"] for _ in range(200)]
+    assert all(text and set(text.split()) <= set("abcdef") for text in texts)
+    assert 60 < sum(text != row["candidate"] for text in texts) < 120
+
+
 def test_entailment_pairs_get_the_target_of_their_label(data, tmp_path):
     targets = {"entailment": 0.4, "contradiction": -0.6}
     sources = [{"name": "nli", "file": data / "nli.tsv.gz", "sources": ["snli-dev"], "targets": targets, "rows": 12}]
@@ -339,6 +356,13 @@ def test_entailment_pairs_get_the_target_of_their_label(data, tmp_path):
         ("There is no cat.", -0.6),
     }
     assert all("snli-dev" in row["reference"] for row in rows)
+
+
+def test_a_file_is_divided_by_segments(ratings_file):
+    rows = mixture.read_rows(ratings_file)
+    first, second = (mixture.select(rows, {"hashed": ["source", *limits]}) for limits in ((0, 0.6), (0.6, 1)))
+    assert len(first) + len(second) == len(rows) and 0.4 < len(first) / len(rows) < 0.8
+    assert not {row["source"] for row in first} & {row["source"] for row in second}
 
 
 def test_a_source_with_too_few_rows(ratings_file, tmp_path):
