@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ import mixture
 from bleurt_repro import BleurtScorer
 from bleurt_repro.cli import main as run_command
 from bleurt_repro.training.metrics.baselines import find_baseline
+from tests import tiny_robertas
 from tests.conftest import ROOT, make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_teachers import SENTENCES
 
@@ -194,6 +196,35 @@ def test_a_trial_of_base_pre_trains_on_synthetic_pairs_first(data, encoder, tmp_
     assert BleurtScorer(tmp_path / "work" / "checkpoint" / "bleurt-repro-base").score(
         references=["the cat"], candidates=["a cat"]
     )
+
+
+@pytest.mark.long
+def test_a_trial_of_multi_scores_without_references(data, tmp_path, monkeypatch):
+    encoder = tmp_path / "encoder"
+    monkeypatch.setitem(tiny_robertas.SIZES, "max_position_embeddings", 300)
+    tiny_robertas.make_tiny_encoder(encoder, "xlm-roberta")
+    data = shutil.copytree(data, tmp_path / "data")
+    pairs = ("en-de", "en-zh")
+    write_rows(data / "wmt17_from_en.jsonl.gz", rating_rows(2017, pairs, 60))
+    write_rows(data / "wmt18_from_en.jsonl.gz", rating_rows(2018, pairs, 200))
+    write_rows(data / "wmt17_to_en.jsonl.gz", rating_rows(2017, ("de-en",), 40))
+    write_rows(data / "flores.jsonl.gz", rating_rows(2021, ("bn-hi",), 10))
+    write_rows(data / "mqm21-en-de.jsonl.gz", rating_rows(2021, ("en-de",), 20))
+    splits = ("train", "test")
+    rows = [row for split in splits for row in rating_rows(2020, (f"{split}-en",), 40, split=split)]
+    write_rows(data / "mlqe_pe.jsonl.gz", rows)
+    settings = [f"encoder={encoder}", "layer=1", "words=--no-words"]
+    build.main("multi", data, tmp_path / "work", trial=True, set_=settings)
+    scorer = BleurtScorer(tmp_path / "work" / "checkpoint" / "bleurt-repro-multi")
+    scores = [
+        scorer.score(candidates=["the cat"], **texts)[0]
+        for texts in (
+            {"references": ["a cat"]},
+            {"sources": ["die Katze"]},
+            {"references": ["a cat"], "sources": ["x"]},
+        )
+    ]
+    assert len(set(scores)) == 3
 
 
 def test_a_recipe_that_extends_another_has_its_stages_in_order():
