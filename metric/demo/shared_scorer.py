@@ -133,7 +133,8 @@ class SharedScorer:
         counts = {name: sum(getattr(result, name) for result in turns) for name in COUNTS}
         warnings = self.scorer.warnings_about(*(counts[name] for name in ("pairs", "truncated", "unread", "blank")))
         mean = sum(scores) / len(scores) if scores else None
-        return ScoringResult(scores, mean, turns[0].signature, warnings=warnings, **counts)
+        signature = turns[0].signature if turns else self.scorer.signature
+        return ScoringResult(scores, mean, signature, warnings=warnings, **counts)
 
     def percentile(self, score: float) -> float | None:
         """Return the percentile, among human ratings, of texts with this score; None without a calibration."""
