@@ -45,18 +45,18 @@ def main(
     need = {piece: max(share[piece] for share in shares) for piece in set().union(*shares)}
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     before = len(state["model"]["vocab"])
-    kept = choose(state, need, size)
-    cut(tokenizer, state, kept).save_pretrained(output)
+    chosen = choose(state, need, size)
+    cut(tokenizer, state, chosen).save_pretrained(output)
     model = AutoModel.from_pretrained(encoder, add_pooling_layer=False)
-    embeddings = model.get_input_embeddings().weight.data[torch.tensor(kept)]
-    model.resize_token_embeddings(len(kept))
+    embeddings = model.get_input_embeddings().weight.data[torch.tensor(chosen)]
+    model.resize_token_embeddings(len(chosen))
     model.get_input_embeddings().weight.data = embeddings
-    model.config.pad_token_id = kept.index(tokenizer.pad_token_id)
+    model.config.pad_token_id = chosen.index(tokenizer.pad_token_id)
     model.save_pretrained(output)
-    numbers = set(kept)
+    numbers = set(chosen)
     for (name, _), share in zip(samples, shares, strict=True):
         typer.echo(f"{name}: {sum(share[piece] for piece in share if piece in numbers):.1%} of its pieces are kept")
-    typer.echo(f"{len(kept):,} of {before:,} pieces: {output}")
+    typer.echo(f"{len(chosen):,} of {before:,} pieces: {output}")
 
 
 def word_lists() -> Iterator[tuple[str, Iterator[tuple[str, float]]]]:
@@ -72,7 +72,7 @@ def columns(path: Path) -> list[tuple[str, Iterator[tuple[str, float]]]]:
     """Return the texts of a file by column and language pair, from at most `MOST_LINES` lines, evenly from all of it."""
     with open_input(path) as file:
         every = max(1, sum(1 for _ in file) // MOST_LINES)
-    found: dict[str, list[str]] = {}
+    texts_by_column: dict[str, list[str]] = {}
     with open_input(path) as file:
         for line in islice(file, None, None, every):
             text = line.decode("utf-8").strip()
@@ -81,8 +81,8 @@ def columns(path: Path) -> list[tuple[str, Iterator[tuple[str, float]]]]:
                 record: dict[str, Any] = json.loads(text)
                 cells = {f"{record.get('lp', '')} {name}": record[name] for name in TEXTS if record.get(name)}
             for name, cell in cells.items():
-                found.setdefault(f"{path.name} {name}", []).append(cell)
-    return [(name, iter([(text, 1.0) for text in column])) for name, column in found.items()]
+                texts_by_column.setdefault(f"{path.name} {name}", []).append(cell)
+    return [(name, iter([(text, 1.0) for text in column])) for name, column in texts_by_column.items()]
 
 
 def count(tokenizer: PreTrainedTokenizerFast, weighted: Iterator[tuple[str, float]]) -> Counter[int]:
@@ -109,18 +109,18 @@ def choose(state: dict[str, Any], need: dict[int, float], size: int) -> list[int
         typer.BadParameter: if special pieces and characters alone are more than `size`.
     """
     pieces = [piece for piece, _ in state["model"]["vocab"]]
-    kept = {token["id"] for token in state["added_tokens"]} | {state["model"]["unk_id"]}
-    kept |= {i for i, piece in enumerate(pieces) if len(piece.removeprefix(SPACE)) <= 1}
-    if len(kept) > size:
-        raise typer.BadParameter(f"{len(kept):,} pieces are special or single characters: expected a larger --size")
-    ranked = sorted(set(need) - kept, key=lambda piece: (-need[piece], piece))
-    return sorted(kept | set(ranked[: size - len(kept)]))
+    chosen = {token["id"] for token in state["added_tokens"]} | {state["model"]["unk_id"]}
+    chosen |= {i for i, piece in enumerate(pieces) if len(piece.removeprefix(SPACE)) <= 1}
+    if len(chosen) > size:
+        raise typer.BadParameter(f"{len(chosen):,} pieces are special or single characters: expected a larger --size")
+    ranked = sorted(set(need) - chosen, key=lambda piece: (-need[piece], piece))
+    return sorted(chosen | set(ranked[: size - len(chosen)]))
 
 
-def cut(tokenizer: PreTrainedTokenizerFast, state: dict[str, Any], kept: list[int]) -> PreTrainedTokenizerFast:
-    """Return the tokenizer with the kept pieces only, numbered anew."""
-    numbers = {old: new for new, old in enumerate(kept)}
-    state["model"]["vocab"] = [state["model"]["vocab"][old] for old in kept]
+def cut(tokenizer: PreTrainedTokenizerFast, state: dict[str, Any], chosen: list[int]) -> PreTrainedTokenizerFast:
+    """Return the tokenizer with the chosen pieces only, numbered anew."""
+    numbers = {old: new for new, old in enumerate(chosen)}
+    state["model"]["vocab"] = [state["model"]["vocab"][old] for old in chosen]
     state["model"]["unk_id"] = numbers[state["model"]["unk_id"]]
     for token in state["added_tokens"]:
         token["id"] = numbers[token["id"]]
