@@ -251,6 +251,19 @@ def test_a_unified_checkpoint_takes_what_there_is(scorers):
         scorer.score_rows([rows[0], {"candidate": "a", "reference": "b"}])
 
 
+def test_a_unified_checkpoint_through_evaluate(scorers):
+    import evaluate
+
+    from tests.conftest import SPACE
+
+    scorer = scorers["unified"]
+    metric = evaluate.load(str(SPACE), checkpoint=str(scorer.folder))
+    for roles in (["references"], ["sources"], ["references", "sources"]):
+        texts = {role: TEXTS[role] for role in roles}
+        result = metric.compute(predictions=[CANDIDATE], **texts)
+        assert result["scores"] == scorer.score(candidates=[CANDIDATE], **texts)
+
+
 @pytest.mark.parametrize("role", ["reference", "source"])
 def test_a_unified_checkpoint_on_the_command_line(scorers, tmp_path, capsys, role):
     from bleurt_repro.cli import main as run
