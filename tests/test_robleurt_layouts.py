@@ -79,6 +79,10 @@ def test_a_recorded_layout_must_agree(tiny_source_scorer):
     assert training_layout(model, tokenizer, name="robleurt-src") == training_layout(model, tokenizer)
     with pytest.raises(ValueError, match=r"made to read source, candidate, reference, but layout robleurt-nosrc is"):
         training_layout(model, tokenizer, name="robleurt-nosrc")
+    with pytest.raises(
+        ValueError, match=r"but layout unified is source \(optional\), candidate, reference \(optional\)"
+    ):
+        training_layout(model, tokenizer, name="unified")
 
 
 def ratings(path, reference=True):

@@ -133,7 +133,7 @@ def training_layout(
     named = (LAYOUTS[name or "bleurt"], OPTIONAL.get(name or "bleurt", ()))
     if is_recorded and name and named != (layout.inputs, layout.optional):
         raise ValueError(
-            f"the model was made to read {', '.join(layout.inputs)}, but layout {name} is {', '.join(LAYOUTS[name])}: "
+            f"the model was made to read {_listed(layout.inputs, layout.optional)}, but layout {name} is {_listed(*named)}: "
             "leave layout out, or begin with a bare encoder"
         )
     if not is_recorded:
@@ -142,6 +142,10 @@ def training_layout(
     if max_length is not None and max_length > longest:
         raise ValueError(f"max_length {max_length} is more than the {longest} tokens that this model reads")
     return replace(layout, max_length=max_length or layout.max_length)
+
+
+def _listed(inputs: Sequence[str], optional: Sequence[str]) -> str:
+    return ", ".join(f"{role} (optional)" if role in optional else role for role in inputs)
 
 
 def trainer_loss(ranking: Loss) -> Callable[..., Tensor]:
