@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bleurt_repro.metric.calibration import Calibration, Reliability
 from bleurt_repro.metric.forward.pairs import PairScorer
 from bleurt_repro.metric.forward.score_cache import ScoreCache
+from bleurt_repro.metric.forward.unread import LATIN
 from bleurt_repro.metric.inputs import Item, Pairs, check_pairs, check_texts, columns_of
 from bleurt_repro.metric.loading.open import Checkpoint, open_checkpoint
 from bleurt_repro.metric.options import DEFAULT_CHECKPOINT, Computing, ScoreOptions, check_arithmetic, positive
@@ -456,11 +457,12 @@ class BleurtScorer:
                 f"checkpoint {self.checkpoint} reads: their ends were not scored"
             )
         if unread:
+            scripts = sorted(self.members[0].encoder.scripts)
+            reads = "English (Latin letters)" if scripts == [LATIN] else f"{', '.join(scripts)} letters"
             messages.append(
                 f"{unread} of {pairs} pairs hold text that checkpoint {self.checkpoint} does not read (pieces unknown to its "
-                "tokenizer, another language or script, or invisible characters): this checkpoint "
-                f"{'reads English (Latin letters)' if self.members[0].encoder.latin_only else 'does not know all characters'}, and their "
-                "scores mean little"
+                f"tokenizer, another language or script, or invisible characters): this checkpoint reads {reads}, and "
+                "their scores mean little"
             )
         if blank:
             role = "reference" if self.layout.reads_references else "source"

@@ -11,7 +11,7 @@ from bleurt_repro.metric.forward.unread import (
     has_invisible,
     is_other_language,
     is_other_script,
-    reads_latin_only,
+    scripts_read,
     unread_words,
 )
 from bleurt_repro.metric.layout import ROLES, Layout
@@ -132,15 +132,13 @@ class PairEncoder:
 
     def _is_unread(self, text: str) -> bool:
         return (
-            has_invisible(text)
-            or (is_other_script(text) and self.latin_only)
-            or is_other_language(text, self._unread_words)
+            has_invisible(text) or is_other_script(text, self.scripts) or is_other_language(text, self._unread_words)
         )
 
     @cached_property
-    def latin_only(self) -> bool:
-        """Whether the vocabulary is of languages in Latin letters."""
-        return reads_latin_only(self.tokenizer)
+    def scripts(self) -> frozenset[str]:
+        """The scripts that the tokenizer has pieces for."""
+        return scripts_read(self.tokenizer)
 
     @cached_property
     def _unread_words(self) -> frozenset[str]:

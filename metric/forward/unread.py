@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Set
 
-# Letters of the Latin script, in the blocks of Unicode that hold them, full-width ones included.
-LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u0250-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua7ff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a]")  # fmt: skip
 # Control characters that tokenizers read as spaces.
 SPACES = frozenset("\t\n\r")
 DAMAGED = "\ufffd"  # the replacement character of damaged text, which BERT's tokenizer drops
-# A tokenizer with fewer pieces of other scripts was made for languages in Latin letters (BERT's English one: 0.04).
-SHARE_OF_OTHERS = 0.1
+LATIN, CJK = "Latin", "CJK"
+# Japanese mixes its syllabaries with CJK ideographs.
+SAME_SCRIPT = {"Hiragana": CJK, "Katakana": CJK, "Katakana-Hiragana": CJK, "Bopomofo": CJK, "Ideographic": CJK}
+# A tokenizer reads a script if it has this many pieces of several of its letters (BERT's English one has 8 Cyrillic
+# ones), or, in scripts of ideographs and syllables, this many pieces (BERT's has 672 of CJK).
+FEWEST_PIECES, FEWEST_CHARACTERS = 100, 1000
 PART = 2**20  # characters that are looked at together
 WORD = re.compile(r"[^\W\d_]+")
 # A shorter text may be a name.
@@ -77,18 +81,39 @@ def has_invisible(text: str) -> bool:
     return any(unicodedata.category(character)[0] == "C" or character == DAMAGED for character in {*text} - SPACES)
 
 
-def is_other_script(text: str) -> bool:
-    """Return whether most letters of a text are of another script than Latin."""
+@cache
+def script_of(character: str) -> str | None:
+    """Return the script of a letter, such as "Cyrillic", by the first word of its name in Unicode; None of other characters."""
+    if not character.isalpha():
+        return None
+    # the normal form: full-width and mathematical letters are Latin ones
+    name = unicodedata.name(unicodedata.normalize("NFKC", character)[0], "").split(" ")[0]
+    script = name if name == CJK else name.capitalize()
+    return SAME_SCRIPT.get(script, script)
+
+
+def scripts_read(tokenizer: Any) -> frozenset[str]:
+    """Return the scripts that a tokenizer has pieces for: Latin, and others that its vocabulary was made for."""
+    pieces: Counter[str] = Counter()
+    longer: Counter[str] = Counter()
+    for piece in tokenizer.get_vocab():
+        letters = [script for script in map(script_of, piece) if script]
+        pieces.update(set(letters))
+        longer.update(set(letters) if len(letters) > 1 else ())
+    scripts = {script for script in pieces if longer[script] >= FEWEST_PIECES or pieces[script] >= FEWEST_CHARACTERS}
+    return frozenset(scripts | {LATIN})
+
+
+def is_other_script(text: str, scripts: Set[str]) -> bool:
+    """Return whether most letters of a text are of other scripts than these, among which is Latin."""
     if text.isascii():
         return False
-    letters = sum(map(str.isalpha, text))
-    return 2 * sum(len(LATIN.findall(text, start, start + PART)) for start in range(0, len(text), PART)) < letters
-
-
-def reads_latin_only(tokenizer: Any) -> bool:
-    """Return whether a tokenizer's vocabulary is of languages in Latin letters, as that of all English checkpoints."""
-    pieces = [piece for piece in tokenizer.get_vocab() if any(map(str.isalpha, piece))]
-    return sum(map(is_other_script, pieces)) < SHARE_OF_OTHERS * len(pieces)
+    letters = other = 0
+    for character, count in Counter(text).items():
+        if script := script_of(character):
+            letters += count
+            other += count * (script not in scripts)
+    return 2 * other > letters
 
 
 def unread_words(tokenizer: Any) -> frozenset[str]:

@@ -15,10 +15,11 @@ from bleurt_repro.cli import main as run
 from bleurt_repro.metric.forward.unread import (
     ENGLISH_WORDS,
     FREQUENT_WORDS,
+    LATIN,
     has_invisible,
     is_other_language,
     is_other_script,
-    reads_latin_only,
+    scripts_read,
     unread_words,
 )
 from bleurt_repro.metric.loading.find import EMBEDDED_FOLDER
@@ -47,10 +48,11 @@ def scorer():
         ("12:30 € \U0001f408", False),  # no letters
         ("", False),
         ("\ud800", False),
+        ("\uff21\uff22\uff23", False),  # full-width letters
     ],
 )
 def test_which_texts_are_mostly_of_another_script(text, expected):
-    assert is_other_script(text) == expected
+    assert is_other_script(text, {LATIN}) == expected
 
 
 INVISIBLE = {
@@ -164,13 +166,42 @@ def test_english_and_german_news(scorer, shared_data):
     assert share("ratings/wmt18_da_from_en.jsonl.gz", "en-de") >= 0.8
 
 
-def test_the_embedded_checkpoint_reads_latin_letters_and_a_multilingual_vocabulary_more(scorer):
-    class Multilingual:
-        def get_vocab(self):
-            return {piece: place for place, piece in enumerate([THAI, GREEK, "cat", "dog", "12"])}
+class Vocabulary:
+    """A tokenizer of English words and of pieces of one other script.
 
-    assert reads_latin_only(scorer.tokenizer)
-    assert not reads_latin_only(Multilingual())
+    Args:
+        letters: first letter of the script, and how many follow it.
+        length: letters of each piece.
+    """
+
+    def __init__(self, letters: tuple[str, int], length: int) -> None:
+        characters = [chr(ord(letters[0]) + place) for place in range(letters[1])]
+        self.pieces = ["cat", "dog", "12", *(character * length for character in characters)]
+
+    def get_vocab(self):
+        return {piece: place for place, piece in enumerate(self.pieces)}
+
+
+def test_the_embedded_checkpoint_reads_latin_letters(scorer):
+    assert scripts_read(scorer.tokenizer) == {LATIN}
+
+
+@pytest.mark.parametrize(
+    ("letters", "length", "text", "reads"),
+    [
+        (("\u0400", 200), 2, "\u0414\u043e\u0431\u0440\u044b\u0439", True),  # Cyrillic words
+        (("\u0400", 200), 1, "\u0414\u043e\u0431\u0440\u044b\u0439", False),  # Cyrillic letters alone
+        (("\u0400", 200), 2, GREEK, False),
+        (("\u4e00", 2000), 1, "\u5929\u6c17", True),  # a tokenizer of single ideographs
+        (("\u4e00", 2000), 1, "\u5929\u6c17\u304c\u3044\u3044", True),  # Japanese
+        (("\u4e00", 400), 1, "\u5929\u6c17", False),
+    ],
+)
+def test_a_script_is_read_if_the_vocabulary_was_made_for_it(letters, length, text, reads):
+    scripts = scripts_read(Vocabulary(letters, length))
+    assert LATIN in scripts
+    assert is_other_script(text, scripts) != reads
+    assert not is_other_script("Za\u017c\u00f3\u0142\u0107", scripts)
 
 
 @pytest.mark.parametrize(

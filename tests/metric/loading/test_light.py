@@ -100,7 +100,7 @@ def test_tokens_are_those_of_transformers(both, texts):
 
 def test_what_the_encoder_asks_of_a_tokenizer_is_the_same(both):
     light, full = (PairEncoder(one.tokenizer, Layout()) for one in both)
-    for name in ("_first", "_separator", "_unknown", "_longest_word", "latin_only"):
+    for name in ("_first", "_separator", "_unknown", "_longest_word", "scripts"):
         assert getattr(light, name) == getattr(full, name)
     assert light.tokenizer.pad_token_id == full.tokenizer.pad_token_id
     assert light.tokenizer.get_vocab() == full.tokenizer.get_vocab()
