@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -266,6 +267,26 @@ def test_a_unified_checkpoint_through_evaluate(scorers):
         texts = {role: TEXTS[role] for role in roles}
         result = metric.compute(predictions=[CANDIDATE], **texts)
         assert result["scores"] == scorer.score(candidates=[CANDIDATE], **texts)
+
+
+def test_agreement_of_a_unified_checkpoint_is_measured_with_each_input(scorers, tmp_path):
+    from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
+    from bleurt_repro.training.metrics.options import MetricOptions
+
+    scorer, words = scorers["unified"], "the cat a dog sat".split()
+    records = [
+        {"source": SOURCE, "reference": REFERENCE, "candidate": " ".join(words[:n]), "score": n, "lp": "de-en"}
+        for n in range(1, len(words) + 1)
+    ]
+    (tmp_path / "ratings.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
+    options = AgreementOptions(str(tmp_path / "out"), ratings=str(tmp_path / "ratings.jsonl"), measures=["pearson_r"])
+    rows = run_agreement(options, MetricOptions(checkpoint=[str(scorer.folder)], resamples=0))["rows"]
+    assert [row["name"] for row in rows] == ["unified", "unified (reference)", "unified (source)"]
+    for row, roles in zip(rows, (["sources", "references"], ["references"], ["sources"]), strict=True):
+        texts = {"candidates": [record["candidate"] for record in records]}
+        texts |= {role: [record[role[:-1]] for record in records] for role in roles}
+        r = np.corrcoef(scorer.score(**texts), range(len(records)))[0, 1]
+        assert row["average"]["pearson_r"] == pytest.approx(r, abs=1e-4)
 
 
 @pytest.mark.parametrize("role", ["reference", "source"])

@@ -146,7 +146,7 @@ def run_agreement(
     options = _read_yardstick(options)
     texts, samples, records = _read(options)
     _check_variance(samples)
-    rows = score_metrics(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options)
+    rows = score_metrics(texts, Cells(Path(options.output) / CELLS), metrics, scorer_options, each_input=True)
     path = str(options.ratings or options.relative_ranks)
     figures = {
         "title": options.title or Path(path).name,

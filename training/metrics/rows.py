@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bleurt_repro.metric.files.records import parse_number, read_records, text_lines
+from bleurt_repro.metric.layout import CONFIG_KEY
 from bleurt_repro.metric.statistics import Values
 from bleurt_repro.training.metrics.baselines import Scored, find_baseline, table_name
 from bleurt_repro.training.metrics.cells import Cells, digest
@@ -75,7 +76,12 @@ def signatures(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def score_metrics(
-    texts: Texts, cells: Cells, metrics: MetricOptions, options: Mapping[str, Any] | None = None
+    texts: Texts,
+    cells: Cells,
+    metrics: MetricOptions,
+    options: Mapping[str, Any] | None = None,
+    *,
+    each_input: bool = False,
 ) -> list[Row]:
     """Score texts with every metric of the options, with a progress bar.
 
@@ -84,6 +90,7 @@ def score_metrics(
         cells: folder in which scores are kept.
         metrics: names of the metrics.
         options: arguments of `BleurtScorer`, which take precedence over those of `metrics`.
+        each_input: whether a checkpoint that reads references, sources or both has a row for each of the three.
 
     Raises:
         ValueError: if a baseline is unknown, before anything is scored, or if a file lacks scores.
@@ -101,6 +108,9 @@ def score_metrics(
         for name in metrics.checkpoint:
             bar.set_postfix_str(name)
             rows.append(score_checkpoint(name, texts, cells, options, metrics.cache))
+            if each_input and None not in (texts.sources or [None]):
+                for role in _optional_inputs(name):
+                    rows.append(score_checkpoint(name, texts, cells, options, metrics.cache, left_out=role))
             bar.update()
         for name in metrics.baselines:
             bar.set_postfix_str(name)
@@ -134,7 +144,12 @@ def score_baseline(name: str, texts: Texts, cells: Cells) -> Row:
 
 
 def score_checkpoint(
-    name: str, texts: Texts, cells: Cells, options: Mapping[str, Any] | None = None, cache: str | None = None
+    name: str,
+    texts: Texts,
+    cells: Cells,
+    options: Mapping[str, Any] | None = None,
+    cache: str | None = None,
+    left_out: str | None = None,
 ) -> Row:
     """Score texts with a checkpoint.
 
@@ -144,11 +159,14 @@ def score_checkpoint(
         cells: folder in which scores are kept.
         options: further arguments of `BleurtScorer`.
         cache: folder of scores of earlier runs, as `BleurtScorer` takes it.
+        left_out: an optional input that the checkpoint is not given, "source" or "reference".
     """
-    inputs = [name, _weights_hash(name), dict(options or {}), texts.fingerprint]
+    inputs = [name, _weights_hash(name), dict(options or {}), texts.fingerprint, *filter(None, [left_out])]
     arguments = {**(options or {}), "cache": cache}
-    content = cells.get(f"scores-{name}", inputs, lambda: score_texts(name, texts, arguments))
+    content = cells.get(f"scores-{name}", inputs, lambda: score_texts(name, texts, arguments, left_out))
     short_name = Path(name).resolve().name if Path(name).is_dir() else name
+    if left_out:
+        short_name += " (source)" if left_out == "reference" else " (reference)"
     overlap = find_overlap(name, texts.references)
     if overlap and overlap["seen"]:
         warnings.warn(
@@ -160,13 +178,14 @@ def score_checkpoint(
     return Row(short_name, "checkpoint", [np.array(content["scores"])], content["signature"], notes)
 
 
-def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str, Any]:
+def score_texts(name: str, texts: Texts, options: Mapping[str, Any], left_out: str | None = None) -> dict[str, Any]:
     """Score texts with a checkpoint, without a cell; equal items are scored once.
 
     Args:
         name: folder, embedded name or Hub id.
         texts: items to score.
         options: further arguments of `BleurtScorer`.
+        left_out: an optional input that the checkpoint is not given, "source" or "reference".
 
     Returns:
         "scores", one per item, and "signature".
@@ -178,13 +197,14 @@ def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str
 
     scorer = BleurtScorer(name, **options)
     sources = None
-    if scorer.layout.reads_sources:
+    if scorer.layout.reads_sources and left_out != "source":
         sources = [source for source in texts.sources or [] if source is not None]
         if len(sources) < len(texts.candidates):
             if "source" in scorer.layout.required:
                 raise ValueError(f"checkpoint {name} reads sources, but not every record of the data has one")
             sources = None
-    references = texts.references if scorer.layout.reads_references else None
+    reads_references = scorer.layout.reads_references and left_out != "reference"
+    references = texts.references if reads_references else None
     columns = {"candidates": texts.candidates, "references": references, "sources": sources}
     inputs: dict[str, Any] = {name: list(column) for name, column in columns.items() if column is not None}
     items = list(zip(*inputs.values(), strict=True))
@@ -192,6 +212,15 @@ def score_texts(name: str, texts: Texts, options: Mapping[str, Any]) -> dict[str
     unique: dict[str, Any] = dict(zip(inputs, map(list, zip(*index, strict=True)), strict=True))
     result = scorer.compute(**unique)
     return {"scores": [result.scores[index[item]] for item in items], "signature": result.signature}
+
+
+def _optional_inputs(name: str) -> Sequence[str]:
+    """Return the inputs that a checkpoint's callers may leave out; none for an ensemble."""
+    from bleurt_repro.metric.loading.limits import read_settings
+    from bleurt_repro.metric.loading.find import find_checkpoint
+
+    config = Path(find_checkpoint(name)) / "config.json"
+    return read_settings(config).get(CONFIG_KEY, {}).get("optional", []) if config.is_file() else []
 
 
 def _weights_hash(name: str) -> str:
