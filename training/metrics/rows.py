@@ -216,8 +216,8 @@ def score_texts(name: str, texts: Texts, options: Mapping[str, Any], left_out: s
 
 def _optional_inputs(name: str) -> Sequence[str]:
     """Return the inputs that a checkpoint's callers may leave out; none for an ensemble."""
-    from bleurt_repro.metric.loading.limits import read_settings
     from bleurt_repro.metric.loading.find import find_checkpoint
+    from bleurt_repro.metric.loading.limits import read_settings
 
     config = Path(find_checkpoint(name)) / "config.json"
     return read_settings(config).get(CONFIG_KEY, {}).get("optional", []) if config.is_file() else []
