@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bleurt_repro.metric.forward.unread import CJK, script_of
 from bleurt_repro.metric.inputs import without_blanks
 
 # Words per n-gram up to which chrF++ counts words beside letters.
 WORD_ORDER = 2
+# Scripts that put no spaces between words; Japanese differs from Chinese by its syllabaries.
+WITHOUT_SPACES = (CJK, "Thai", "Lao", "Khmer", "Myanmar")
+FIRST_KANA, LAST_KANA = "\u3040", "\u30ff"
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,11 @@ def overlap(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> O
     """
     from sacrebleu.metrics import BLEU, CHRF
 
-    # force: otherwise sacreBLEU warns once per system about text that looks tokenised.
-    sentence, corpus = BLEU(effective_order=True, force=True), BLEU(force=True)
-    letters = CHRF(word_order=WORD_ORDER)
     references = [without_blanks(list(texts)) for texts in references]  # sacreBLEU leaves out empty ones alone
+    # force: otherwise sacreBLEU warns once per system about text that looks tokenised.
+    tokenizer = bleu_tokenizer(references)
+    sentence = BLEU(effective_order=True, force=True, tokenize=tokenizer)
+    corpus, letters = BLEU(force=True, tokenize=tokenizer), CHRF(word_order=WORD_ORDER)
     pairs = zip(references, candidates, strict=True)
     sentences = [sentence.sentence_score(candidate, list(texts)).score for texts, candidate in pairs]
     streams = _streams(references)
@@ -107,8 +113,9 @@ def overlap_tests(
     from sacrebleu.metrics import BLEU, CHRF
     from sacrebleu.significance import PairedTest
 
-    streams = _streams([without_blanks(list(texts)) for texts in references])
-    metrics = {"BLEU": BLEU(force=True), "chrF++": CHRF(word_order=WORD_ORDER)}
+    references = [without_blanks(list(texts)) for texts in references]
+    streams = _streams(references)
+    metrics = {"BLEU": BLEU(force=True, tokenize=bleu_tokenizer(references)), "chrF++": CHRF(word_order=WORD_ORDER)}
     # An `n_ar_confidence` of 0 asks for intervals with the default number of resamples.
     signatures, results = PairedTest(list(systems.items()), metrics, streams, "ar", n_ar_confidence=0)()
     tests = {}
@@ -117,6 +124,27 @@ def overlap_tests(
         scores = [_test(result, len(references)) for result in results[key]]
         tests[name] = (scores, str(signatures[key]))
     return tests
+
+
+def bleu_tokenizer(references: Sequence[Sequence[str]]) -> str:
+    """Return sacreBLEU's tokenizer for BLEU in the language of the references, by the script of most letters.
+
+    Args:
+        references: one list of references per segment.
+
+    Returns:
+        "zh" for Chinese, "char" for Japanese, Thai and others without spaces, which need further packages for words, and
+        sacreBLEU's default "13a" for all others.
+    """
+    characters = Counter(itertools.chain.from_iterable(itertools.chain.from_iterable(references)))
+    scripts: Counter[str] = Counter()
+    for character, count in characters.items():
+        scripts[script_of(character) or ""] += count
+    del scripts[""]
+    if 2 * sum(scripts[script] for script in WITHOUT_SPACES) <= scripts.total():
+        return "13a"
+    kana = sum(count for character, count in characters.items() if FIRST_KANA <= character <= LAST_KANA)
+    return "zh" if 20 * kana < scripts[CJK] else "char"
 
 
 def _test(result: Any, segments: int) -> MetricScore:

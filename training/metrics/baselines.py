@@ -53,10 +53,13 @@ def sentbleu(references: Sequence[str], candidates: Sequence[str]) -> Scored:
 
 
 def bleu(references: Sequence[str], candidates: Sequence[str]) -> Scored:
-    """Compute sacreBLEU's sentence BLEU with its own tokenisation and effective order, 0 to 100."""
+    """Compute sacreBLEU's sentence BLEU with its tokeniser for the references' language and effective order, 0 to 100."""
     from sacrebleu.metrics import BLEU
 
-    return _sacrebleu(BLEU(effective_order=True), references, candidates)
+    from bleurt_repro.metric.compare.overlap import bleu_tokenizer
+
+    tokenizer = bleu_tokenizer([[reference] for reference in references])
+    return _sacrebleu(BLEU(effective_order=True, tokenize=tokenizer), references, candidates)
 
 
 def chrf_plus_plus(references: Sequence[str], candidates: Sequence[str]) -> Scored:

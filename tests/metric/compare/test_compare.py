@@ -11,6 +11,7 @@ from sacrebleu import corpus_bleu, corpus_chrf, sentence_bleu
 
 from bleurt_repro import BleurtScorer
 from bleurt_repro.metric.compare.compare import compare, p_text
+from bleurt_repro.metric.compare.overlap import bleu_tokenizer, overlap, overlap_tests
 from bleurt_repro.metric.compare.report import comparison_text
 from bleurt_repro.metric.scorer import ScoringResult
 from bleurt_repro.metric.statistics import two_sided_p_values
@@ -299,6 +300,33 @@ def test_the_brevity_penalty_is_that_of_the_paper(references, lengths, expected)
     assert system.brevity_penalty == pytest.approx(expected)
     if len(lengths) == 1 and min(lengths) >= 4:  # BLEU is the geometric mean of the precisions times the penalty
         assert system.bleu == pytest.approx(math.prod(system.precisions) ** 0.25 * expected)
+
+
+@pytest.mark.parametrize(
+    ("references", "tokenizer"),
+    [
+        ([["It rains in Zürich."], ["Дождь."]], "13a"),
+        ([["北京今天下雨。", "今天北京下雨。"], ["GDP 增长了 3%。"]], "zh"),
+        ([["東京は雨が降っています。"]], "char"),  # Japanese
+        ([["ฝนตกในกรุงเทพฯ"]], "char"),
+        ([["비가 옵니다."]], "13a"),  # Korean has spaces
+        ([["1990"]], "13a"),
+    ],
+)
+def test_bleu_counts_words_as_the_language_has_them(references, tokenizer):
+    candidates = [texts[0] for texts in references]
+    assert bleu_tokenizer(references) == tokenizer
+    result = overlap(references, candidates)
+    assert f"tok:{tokenizer}" in result.signatures["BLEU"] and f"tok:{tokenizer}" in result.signatures["sentence BLEU"]
+    assert result.mean_sentence_bleu == pytest.approx(100)
+
+
+def test_the_test_of_bleu_has_the_same_tokenizer():
+    references = [["北京今天下雨。"], ["国内生产总值增长了百分之三。"]]
+    systems = {"a": ["北京今天有雨。", "国内生产总值增长了百分之三。"], "b": ["北京下雨。", "总值增长了三。"]}
+    scores, signature = overlap_tests(references, systems)["BLEU"]
+    assert "tok:zh" in signature
+    assert [score.score for score in scores] == pytest.approx([overlap(references, c).bleu for c in systems.values()])
 
 
 def test_equal_texts_are_ties(scorer):
