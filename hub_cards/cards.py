@@ -68,6 +68,8 @@ def draw_model_card(
     license: str | None = None,
     data_terms: str | None = None,
     domain: str | None = None,
+    language: Sequence[str] = ("en",),
+    known_language: Sequence[str] = (),
     base_model: str | None = None,
     datasets: Sequence[str] = (),
     source: str | None = None,
@@ -84,6 +86,8 @@ def draw_model_card(
         license: licence of the weights by the Hub's name for it.
         data_terms: sentence on the terms of use of the training data.
         domain: sentence on the languages and kinds of text it is for.
+        language: codes of the languages of the candidates whose ratings it was trained on.
+        known_language: codes of further languages that its encoder was trained on.
         base_model: Hub id of the encoder that training started from.
         datasets: Hub ids of the training data.
         source: address that pip installs the package from; see `metric.install.package_source`.
@@ -107,7 +111,7 @@ def draw_model_card(
     address = repo_id or placeholder(name)
     layout = Layout.from_config(scorer.model.config)
     data = ModelCardData(
-        language="en",
+        language=[*language, *known_language] if known_language or len(language) > 1 else language[0],
         license=license or UNKNOWN,
         library_name="transformers",
         pipeline_tag="text-classification",
@@ -130,11 +134,13 @@ def draw_model_card(
         score=_example_score(scorer),
         plain=_score_with_transformers(folder) if _is_plain_pair(scorer) else None,
         summary=_summary(scorer, layout, measured, license),
-        inputs=_listed(layout.inputs),
+        inputs=_inputs(layout),
         layout=layout,
         calibration=scorer.calibration,
         untrained_head=bool(stages) and stages[-1]["stage"] == PRETRAINING,
         domain=domain or DOMAIN,
+        rated=language,
+        seen=known_language,
         agreement=[_agreement(results, scorer.signature) for results in measured["agreement"]],
         reliability=[_reliability(results) for results in measured["reliability"]],
         webnlg=[_webnlg(results) for results in measured["webnlg"]],
@@ -234,9 +240,11 @@ def _summary(scorer: BleurtScorer, layout: Layout, measured: Mapping[str, Any], 
     return markdown_table(["", ""], rows)
 
 
-def _listed(inputs: Sequence[str]) -> str:
-    """Return the inputs as text, such as "the source, the reference and the candidate"."""
-    *first, last = (f"the {name}" for name in inputs)
+def _inputs(layout: Layout) -> str:
+    """Return what a checkpoint reads, such as "the source, the reference and the candidate"."""
+    if layout.optional:
+        return "the candidate beside the reference, the source, or both"
+    *first, last = (f"the {name}" for name in layout.inputs)
     return f"{', '.join(first)} and {last}" if first else last
 
 

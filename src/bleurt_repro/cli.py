@@ -551,6 +551,13 @@ def card(
     domain: Annotated[
         str | None, typer.Option(help="Sentence on the languages and kinds of text the checkpoint is for.")
     ] = None,
+    language: Annotated[
+        list[str] | None,
+        typer.Option(help="Codes of the languages of the rated candidates that it was trained on.", show_default="en"),
+    ] = None,
+    known_language: Annotated[
+        list[str] | None, typer.Option(help="Codes of further languages that its encoder was trained on.")
+    ] = None,
     base_model: Annotated[str | None, typer.Option(help="Hub id of the encoder that training started from.")] = None,
     dataset: Annotated[list[str] | None, typer.Option(help="One or more Hub ids of training data.")] = None,
     source: Source = None,
@@ -576,6 +583,8 @@ def card(
         license=license,
         data_terms=data_terms,
         domain=domain,
+        language=language or [],
+        known_language=known_language or [],
         base_model=base_model,
         datasets=dataset or [],
         source=source,

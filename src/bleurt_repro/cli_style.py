@@ -30,7 +30,7 @@ PANELS = {
     "min_difference training_systems training_inputs reordered turned beam_size masks_per_pass "
     "max_segments most_texts dropping_rate max_records lp weight mixed_layouts max_difference gelu check",
     "Statistics": "resamples confidence",
-    "Card contents": "recipe license data_terms domain base_model dataset source title",
+    "Card contents": "recipe license data_terms domain language known_language base_model dataset source title",
     "Server": "port",
 }
 PANEL_OF = {option: panel for panel, options in PANELS.items() for option in options.split()}

@@ -123,6 +123,24 @@ def test_the_front_matter_names_where_it_comes_from(tiny_scorer):
     assert (data.base_model, data.datasets, data.license) == ("org/encoder", ["org/a", "org/b"], "mit")
 
 
+def test_the_languages_of_a_multilingual_checkpoint(tiny_scorer):
+    assert ModelCard(draw_model_card(tiny_scorer)).data.language == "en"
+    card = draw_model_card(tiny_scorer, language=["cs", "de"], known_language=["el"])
+    assert ModelCard(card).data.language == ["cs", "de", "el"]
+    assert cells(card, "in the ratings that it learned from")[-1] == "cs, de"
+    assert cells(card, "known to the encoder alone")[-1] == "el"
+
+
+def test_a_unified_checkpoint_says_what_can_be_left_out(tiny_source_scorer, tmp_path):
+    folder = shutil.copytree(tiny_source_scorer, tmp_path / "unified")
+    config = json.loads((folder / "config.json").read_text())
+    config["bleurt"]["optional"] = ["source", "reference"]
+    (folder / "config.json").write_text(json.dumps(config))
+    card = draw_model_card(folder)
+    assert "it reads the candidate beside the reference, the source, or both" in " ".join(card.split())
+    assert "# references or sources can be left out" in card
+
+
 def test_what_a_reader_needs_first_comes_first(measured):
     folder, run, results = measured
     card = draw_model_card(folder, training=[run], results=[results])
