@@ -34,10 +34,10 @@ DEFAULT_MEASURES = ("kendall_tau", "pearson_r")
 YARDSTICK_MEASURES = ("kendall_tau", "pearson_r", "acc_eq", "kendall_by_item", "system_accuracy", "spa")
 
 
-def _mqm21(data_dir: str | None, split: str) -> list[Rating]:
+def _mqm21(data_dir: str | None, split: str, lp: str = "zh-en") -> list[Rating]:
     from bleurt_repro.datasets_builders.ratings.mqm import MqmRatings
 
-    return MqmRatings("zh-en", data_dir=data_dir).splits()[split]
+    return MqmRatings(lp, data_dir=data_dir).splits()[split]
 
 
 def _wmt(data_dir: str | None, name: str) -> list[Rating]:
@@ -50,6 +50,10 @@ def _wmt(data_dir: str | None, name: str) -> list[Rating]:
 YARDSTICKS: dict[str, tuple[str, Callable[[str | None], list[Rating]]]] = {
     "mqm21": ("MQM 2021, Chinese to English, test half", lambda data_dir: _mqm21(data_dir, "test")),
     "mqm21-dev": ("MQM 2021, Chinese to English, validation half", lambda data_dir: _mqm21(data_dir, "validation")),
+    "mqm21-en-de": (
+        "MQM 2021, English to German, test half",
+        lambda data_dir: _mqm21(data_dir, "test", "en-de"),
+    ),
     "wmt22": ("WMT 2022, to English, test split", lambda data_dir: _wmt(data_dir, "2022-by-document")),
     "wmt18": ("WMT 2018, to English", lambda data_dir: _wmt(data_dir, "2018")),
 }
@@ -64,7 +68,7 @@ class AgreementOptions:
         default=None,
         metadata={
             "help": "File of ratings with the columns reference, candidate, score, ..., or the name of public ratings: mqm21, "
-            "mqm21-dev, wmt22 or wmt18."
+            "mqm21-dev, mqm21-en-de, wmt22 or wmt18."
         },
     )
     data_dir: str | None = field(

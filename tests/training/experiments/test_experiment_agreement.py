@@ -253,12 +253,12 @@ def test_ranks_without_the_column_to_group_by_are_refused(tmp_path):
         run(tmp_path / "out", relative_ranks=str(path), by="topic", baselines=["chrf++"])
 
 
-def write_mqm(folder):
+def write_mqm(folder, lp):
     """Write expert ratings of two systems for four segments, as a file that has the rows already."""
     # In the test half, segments 3 and 4, system A is better in one segment, and B in the other, by less.
     cells = {1: (0, 1), 2: (1, 0), 3: (3, 0), 4: (1, 2)}
     rows = [
-        {"year": 2021, "lp": "zh-en", "segment_id": segment, "system": system, "source": f"source {segment}",
+        {"year": 2021, "lp": lp, "segment_id": segment, "system": system, "source": f"source {segment}",
          "reference": REFERENCE, "candidate": CANDIDATES[quality], "score": quality}
         for segment, qualities in cells.items() for system, quality in zip("AB", qualities, strict=True)
     ]  # fmt: skip
@@ -267,18 +267,25 @@ def write_mqm(folder):
     return path
 
 
-@pytest.mark.parametrize(("name", "segments"), [("mqm21", {3, 4}), ("mqm21-dev", {1, 2})])
-def test_a_name_stands_for_public_ratings_and_measures(tmp_path, name, segments):
-    path = write_mqm(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "segments", "lp", "title"),
+    [
+        ("mqm21", {3, 4}, "zh-en", "MQM 2021, Chinese to English"),
+        ("mqm21-dev", {1, 2}, "zh-en", "MQM 2021, Chinese to English"),
+        ("mqm21-en-de", {3, 4}, "en-de", "MQM 2021, English to German"),
+    ],
+)
+def test_a_name_stands_for_public_ratings_and_measures(tmp_path, name, segments, lp, title):
+    path = write_mqm(tmp_path, lp)
     results = run(tmp_path / "out", ratings=name, data_dir=str(path), baselines=["chrf++"], resamples=0)
     rows = [json.loads(line) for line in (tmp_path / f"out/ratings/{name}.jsonl").read_text().splitlines()]
     assert {row["segment_id"] for row in rows} == segments
-    assert results["title"].startswith("MQM 2021, Chinese to English")
+    assert results["title"].startswith(title)
     assert results["command"] == (
         f"bleurt-repro experiment agreement --ratings {name} --baselines chrf++ --resamples 0 --output OUT"
     )
     assert results["data"]["file"] == f"{name}.jsonl"
-    assert list(results["rows"][0]["groups"]["zh-en"]) == list(YARDSTICK_MEASURES)
+    assert list(results["rows"][0]["groups"][lp]) == list(YARDSTICK_MEASURES)
     values = results["rows"][0]["average"]
     # chrF++ ranks these candidates as people do; its differences are not theirs, which r and SPA depend on.
     assert [values[measure] for measure in YARDSTICK_MEASURES if measure not in ("pearson_r", "spa")] == [1] * 4
