@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Control characters that tokenizers read as spaces.
 SPACES = frozenset("\t\n\r")
 DAMAGED = "\ufffd"  # the replacement character of damaged text, which BERT's tokenizer drops
+# Joiners and marks of direction, which Persian, Hindi or Hebrew text may need.
+SPELLING = frozenset("\u200c\u200d\u200e\u200f\u061c")
 LATIN, CJK = "Latin", "CJK"
 # Japanese mixes its syllabaries with CJK ideographs.
 SAME_SCRIPT = {"Hiragana": CJK, "Katakana": CJK, "Katakana-Hiragana": CJK, "Bopomofo": CJK, "Ideographic": CJK}
@@ -74,11 +76,12 @@ def has_invisible(text: str) -> bool:
 
     These are all of Unicode's category "other" but tab and line breaks: control, format (zero-width and
     bidirectional), private-use and unassigned characters, and halves of surrogate pairs; and the replacement
-    character.
+    character. Joiners and marks of direction belong to the spelling of text in other letters than Latin ones.
     """
     if text.isprintable():
         return DAMAGED in text
-    return any(unicodedata.category(character)[0] == "C" or character == DAMAGED for character in {*text} - SPACES)
+    hidden = {c for c in {*text} - SPACES if c == DAMAGED or unicodedata.category(c)[0] == "C"}
+    return bool(hidden - SPELLING or (hidden and not is_other_script(text, {LATIN})))
 
 
 @cache

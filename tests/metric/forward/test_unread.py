@@ -76,6 +76,20 @@ def test_invisible_characters_are_found(characters):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", False),  # Persian
+        ("\u0915\u094d\u200d\u0937", False),  # Devanagari
+        ("\u200f\u05e9\u05dc\u05d5\u05dd\u200f", False),  # Hebrew
+        ("\u05e9\u05dc\u05d5\u05dd\u202e", True),
+        ("It\u200d is late.", True),
+    ],
+)
+def test_joiners_belong_to_the_spelling_of_other_scripts(text, expected):
+    assert has_invisible(text) == expected
+
+
+@pytest.mark.parametrize(
     "text", ["", "It's late.", "café", "a\tb\nc\r\nd", "a\u00a0b\u3000c\u2028d", "\u2764\ufe0f", "\U0001f408"]
 )
 def test_visible_characters_and_spaces_are_no_invisible_ones(text):
