@@ -280,18 +280,22 @@ def label(rows: Sequence[Row], metrics: Sequence[str]) -> list[Row]:
 
 
 def join(rows: Sequence[Row], number: int, random: np.random.Generator) -> list[Row]:
-    """Put two to `MOST_SEGMENTS` segments together, `number` times; the score is the mean of the parts'.
+    """Put two to `MOST_SEGMENTS` segments of a language pair together, `number` times; the score is the mean of the parts'.
 
     Raters saw one segment at a time, and users have paragraphs. Now and then the candidate lacks a part, has another
     text's in its place, or has its parts in another order.
     """
     texts = []
+    by_pair: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_pair[row.get("lp")].append(row)
     for _ in range(number):
-        parts = [rows[i] for i in random.integers(len(rows), size=random.integers(2, MOST_SEGMENTS + 1))]
+        same = by_pair[rows[random.integers(len(rows))].get("lp")]
+        parts = [same[i] for i in random.integers(len(same), size=random.integers(2, MOST_SEGMENTS + 1))]
         draws = random.random(len(parts))
         missing, foreign = draws < MISSING_SHARE, draws > 1 - FOREIGN_SHARE
         candidates = [
-            rows[random.integers(len(rows))]["candidate"] if is_foreign else part["candidate"]
+            same[random.integers(len(same))]["candidate"] if is_foreign else part["candidate"]
             for part, is_foreign, is_missing in zip(parts, foreign, missing, strict=True)
             if not is_missing
         ]

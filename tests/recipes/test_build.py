@@ -419,3 +419,14 @@ def test_ratings_of_unseen_references_are_held_out(tmp_path):
     assert all(
         row["score"] == pytest.approx(np.mean(mean[row["lp"], row["reference"], row["candidate"]])) for row in drawn
     )
+
+
+def test_longer_texts_are_of_one_language_pair():
+    rows = [
+        {"lp": lp, "source": lp, "reference": f"{lp} {i}", "candidate": f"{lp} {i}", "score": 0.5, "weight": 1.0}
+        for lp in ("en-de", "zh-en")
+        for i in range(9)
+    ]
+    longer = mixture.join(rows, 60, np.random.default_rng(1))
+    assert {len(set(f"{row['source']} {row['candidate']}".split()) & {"en-de", "zh-en"}) for row in longer} == {1}
+    assert {row["source"].split()[0] for row in longer} == {"en-de", "zh-en"}
