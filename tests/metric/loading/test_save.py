@@ -80,14 +80,17 @@ def test_scores_and_signature_are_those_of_the_rounded_weights(tiny_scorer, roun
 
 
 @pytest.mark.parametrize("change", [lambda weight: weight.mul_(1e-4), lambda weight: weight[0, 0].fill_(455.0)])
-def test_matrices_that_float8_would_change_much_stay_in_float32(tiny_scorer, change):
+def test_matrices_that_float8_would_change_much_are_stored_in_bfloat16(tiny_scorer, tmp_path, change):
     model = load_checkpoint(str(tiny_scorer)).model
     with torch.no_grad():
         change(model.classifier.weight)
     rounded = rounded_to_float8(model)
-    assert torch.equal(rounded.classifier.weight, model.classifier.weight)
-    assert rounded.classifier.weight.dtype == torch.float32 and rounded.bert.pooler.dense.weight.dtype == FLOAT8
+    torch.testing.assert_close(rounded.classifier.weight.float(), model.classifier.weight, rtol=2**-8, atol=0)
+    assert rounded.classifier.weight.dtype == torch.bfloat16 and rounded.bert.pooler.dense.weight.dtype == FLOAT8
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}, "the model itself is left alone"
+    save_scorer(model, load_checkpoint(str(tiny_scorer)).tokenizer, tmp_path / "rounded", FLOAT8)
+    opened = AutoModelForSequenceClassification.from_pretrained(tmp_path / "rounded")
+    assert opened.dtype == torch.float32 and torch.equal(opened.classifier.weight, rounded.classifier.weight.float())
 
 
 def test_training_from_float8_is_kept_on_average_and_what_was_not_trained_stays(rounded):
