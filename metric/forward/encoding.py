@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bleurt_repro.metric.forward.unread import (
+    LATIN,
     has_invisible,
     is_other_language,
     is_other_script,
@@ -132,7 +133,10 @@ class PairEncoder:
 
     def _is_unread(self, text: str) -> bool:
         return (
-            has_invisible(text) or is_other_script(text, self.scripts) or is_other_language(text, self._unread_words)
+            has_invisible(text)
+            # the scripts of the vocabulary, which take time to find, matter only to text in other letters than Latin ones
+            or (is_other_script(text, {LATIN}) and is_other_script(text, self.scripts))
+            or is_other_language(text, self._unread_words)
         )
 
     @cached_property

@@ -313,7 +313,7 @@ def test_the_brevity_penalty_is_that_of_the_paper(references, lengths, expected)
         ([["1990"]], "13a"),
     ],
 )
-def test_bleu_counts_words_as_the_language_has_them(references, tokenizer):
+def test_bleu_takes_the_tokenizer_of_the_language(references, tokenizer):
     candidates = [texts[0] for texts in references]
     assert bleu_tokenizer(references) == tokenizer
     result = overlap(references, candidates)
