@@ -552,11 +552,14 @@ def card(
         str | None, typer.Option(help="Sentence on the languages and kinds of text the checkpoint is for.")
     ] = None,
     language: Annotated[
-        list[str] | None,
-        typer.Option(help="Codes of the languages of the rated candidates that it was trained on.", show_default="en"),
+        str | None,
+        typer.Option(
+            help="Languages of the rated candidates that it was trained on: codes with spaces between them.",
+            show_default="en",
+        ),
     ] = None,
     known_language: Annotated[
-        list[str] | None, typer.Option(help="Codes of further languages that its encoder was trained on.")
+        str | None, typer.Option(help="Further languages that its encoder was trained on, in the same way.")
     ] = None,
     base_model: Annotated[str | None, typer.Option(help="Hub id of the encoder that training started from.")] = None,
     dataset: Annotated[list[str] | None, typer.Option(help="One or more Hub ids of training data.")] = None,
@@ -583,8 +586,8 @@ def card(
         license=license,
         data_terms=data_terms,
         domain=domain,
-        language=language or [],
-        known_language=known_language or [],
+        language=(language or "").split(),
+        known_language=(known_language or "").split(),
         base_model=base_model,
         datasets=dataset or [],
         source=source,

@@ -18,6 +18,7 @@ from jinja2 import Environment, meta
 from transformers import AutoModelForSequenceClassification
 
 from bleurt_repro import BleurtScorer, register
+from bleurt_repro.cli import main as run_command
 from bleurt_repro.hub_cards import cards, dataset_card, space
 from bleurt_repro.hub_cards.cards import TEMPLATES, draw_model_card, fill_in
 from bleurt_repro.metric.install import install_command
@@ -123,9 +124,14 @@ def test_the_front_matter_names_where_it_comes_from(tiny_scorer):
     assert (data.base_model, data.datasets, data.license) == ("org/encoder", ["org/a", "org/b"], "mit")
 
 
-def test_the_languages_of_a_multilingual_checkpoint(tiny_scorer):
+def test_the_languages_of_a_multilingual_checkpoint(tiny_scorer, tmp_path):
     assert ModelCard(draw_model_card(tiny_scorer)).data.language == "en"
-    card = draw_model_card(tiny_scorer, language=["cs", "de"], known_language=["el"])
+    output = tmp_path / "README.md"
+    options = ["--language", "cs de", "--known-language", "el", "--output", str(output)]
+    with pytest.raises(SystemExit) as stopped:
+        run_command(["card", str(tiny_scorer), *options])
+    assert not stopped.value.code
+    card = output.read_text(encoding="utf-8")
     assert ModelCard(card).data.language == ["cs", "de", "el"]
     assert cells(card, "in the ratings that it learned from")[-1] == "cs, de"
     assert cells(card, "known to the encoder alone")[-1] == "el"
