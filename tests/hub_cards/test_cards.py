@@ -135,6 +135,8 @@ def test_the_languages_of_a_multilingual_checkpoint(tiny_scorer, tmp_path):
     assert ModelCard(card).data.language == ["cs", "de", "el"]
     assert cells(card, "in the ratings that it learned from")[-1] == "cs, de"
     assert cells(card, "known to the encoder alone")[-1] == "el"
+    assert "difference.\n\n| languages" in card and "gives a warning.\n\n## Evaluation" in card
+    assert "difference.\n\n## Evaluation" in draw_model_card(tiny_scorer)
 
 
 def test_a_unified_checkpoint_says_what_can_be_left_out(tiny_source_scorer, tmp_path):
