@@ -203,11 +203,13 @@ def select(rows: Iterable[Row], source: Mapping[str, Any]) -> list[Row]:
 
     Args:
         rows: ratings.
-        source: optionally "where" (column: list of values), "least_judgements", "drop_equal", and "hashed", to divide a file
-            by segments: a column and the range, within 0 to 1, of the hashes of its texts.
+        source: optionally "where" (column: list of values), "least_judgements", "drop_equal", "most_characters" of its texts
+            together, and "hashed", to divide a file by segments: a column and the range, within 0 to 1, of the hashes of its
+            texts.
     """
     where = {name: set(values) for name, values in source.get("where", {}).items()}
     least = source.get("least_judgements", 0)
+    most = float(source.get("most_characters", np.inf))
     column, low, high = source.get("hashed", ("reference", 0, 1))
     return [
         row
@@ -218,6 +220,7 @@ def select(rows: Iterable[Row], source: Mapping[str, Any]) -> list[Row]:
         and row["candidate"].strip()
         and row["reference"].strip()
         and (row.get("n_annotations") or 0) >= least
+        and sum(len(row.get(name) or "") for name in ("source", "reference", "candidate")) <= most
         and not (source.get("drop_equal") and row["reference"].strip() == row["candidate"].strip())
     ]
 
