@@ -28,10 +28,13 @@ HEADINGS = (
 MINI, BASE = "all-MiniLM-L6-v2, layer 4", "all-mpnet-base-v2, layer 9"
 OURS, PEER = "ours, exact", "bert-score, the same encoder"
 ROWS: tuple[tuple[str, str, tuple[str, str] | None, int | None], ...] = (
-    ("**bleurt-repro-base**", "bleurt-repro-base", ("speed-base", OURS), 110),
-    ("**bleurt-repro-mini**", "bleurt-repro-mini", ("speed-mini", OURS), 23),
-    ("BERTScore with mpnet-base", f"bertscore ({BASE})", ("speed-base", PEER), 438),
-    ("BERTScore with MiniLM", f"bertscore ({MINI})", ("speed-mini", PEER), 91),
+    ("**bleurt-repro-base**", "bleurt-repro-base", ("speed-base-xeon", OURS), 110),
+    ("**bleurt-repro-mini**", "bleurt-repro-mini", ("speed-mini-xeon", OURS), 23),
+    ("**bleurt-repro-multi**", "bleurt-repro-multi (reference)", ("speed-multi-xeon", OURS), 59),
+    ("the same, with sources", "bleurt-repro-multi", None, None),
+    ("BERTScore with mpnet-base", f"bertscore ({BASE})", ("speed-base-xeon", PEER), 438),
+    ("BERTScore with MiniLM", f"bertscore ({MINI})", ("speed-mini-xeon", PEER), 91),
+    ("BERTScore with multilingual-e5-small", "bertscore (e5-small, layer 9)", ("speed-multi-xeon", PEER), 471),
     ("chrF++", "chrf++", None, None),
     ("sentence BLEU", "sentbleu", None, None),
 )
@@ -42,17 +45,17 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def averages(measure: str, name: str) -> dict[str, float]:
-    """Return the average of a measure for each metric in results of `experiment agreement`."""
-    return {row["name"]: row["average"][measure] for row in read(name)["rows"]}
+def averages(measure: str, *names: str) -> dict[str, float]:
+    """Return the average of a measure for each metric in results files of `experiment agreement` on the same ratings."""
+    return {row["name"]: row["average"][measure] for name in names for row in read(name)["rows"]}
 
 
 def draw_table() -> str:
     """Return the table as Markdown."""
     columns = (
-        averages("kendall_tau", "mqm21"),
-        averages("acc_eq", "mqm21"),
-        averages("kendall_tau", "wmt22"),
+        averages("kendall_tau", "mqm21", "multi-mqm21"),
+        averages("acc_eq", "mqm21", "multi-mqm21"),
+        averages("kendall_tau", "wmt22", "multi-wmt22"),
     )
     cells = []
     for heading, name, speed, size in ROWS:

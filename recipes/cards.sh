@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draw the cards in the repository from docs/results: those of the two checkpoints, then that of the Space, which repeats mini's figures.
+# Draw the cards in the repository from docs/results: those of the checkpoints, then that of the Space, which repeats mini's figures.
 #
 #     sh recipes/cards.sh
 set -eu
@@ -27,4 +27,12 @@ bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/bas
     --dataset sentence-transformers/stsb \
     --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
     --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), counterfactual SNLI, Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals, and a table of paraphrases (Apache-2.0). Their translator also read Multi30k, whose captions are for non-commercial research."
+bleurt-repro card metric/checkpoint/bleurt-repro-multi --training metric/checkpoint/bleurt-repro-multi/results.json \
+    --results docs/results/multi-wmt18.json --results docs/results/multi-mlqe.json --results docs/results/multi-mqm21-en-de.json \
+    --results docs/results/multi-mqm21.json --results docs/results/multi-wmt22.json \
+    --recipe docs/explanation/how-the-checkpoints-are-made.md --license mit --base-model intfloat/multilingual-e5-small \
+    --language "en cs de et fi ru zh bn hi xh zu" \
+    --known-language "ar bg ca da el es fa fil fr he hu id is it ja ko lt lv mk ms nb nl pl pt ro sh sk sl sv ta tr uk ur vi" \
+    --domain "news, social media and encyclopedias in the languages below, in translations from and into English; untested elsewhere." \
+    --data-terms "ratings of WMT 2017, 2018 and 2022 and their texts, published for research without a licence (cite their findings papers; system outputs of 2017 and 2018 from MENLI, MIT, and from AIPHES, Apache-2.0); MLQE-PE (CC0 1.0); FLORES of WMT 2021 (ratings without a licence, texts CC BY-SA 4.0); counterfactual SNLI (Apache-2.0), Wikipedia (CC BY-SA) and Tatoeba (CC BY 2.0 FR). The vocabulary was counted with wordfreq (Apache-2.0, its data CC BY-SA 4.0)."
 bleurt-repro card metric/bleurt_repro

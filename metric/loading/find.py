@@ -14,7 +14,7 @@ from bleurt_repro.metric.loading.official_names import OFFICIAL_CHECKPOINTS, Off
 
 EMBEDDED_FOLDER = Path(__file__).parents[1] / "checkpoint"
 # Checkpoints that are too large for a wheel: of the folders there, only a clone of the repository has these.
-IN_CLONES = ("bleurt-repro-base",)
+IN_CLONES = ("bleurt-repro-base", "bleurt-repro-multi")
 NEEDS = (
     "a checkpoint is a folder with config.json (one label), model.safetensors and a tokenizer, "
     "as save_pretrained() writes them"

@@ -22,6 +22,7 @@ from bleurt_repro.cli import main as run_command
 from bleurt_repro.hub_cards import cards, dataset_card, space
 from bleurt_repro.hub_cards.cards import TEMPLATES, draw_model_card, fill_in
 from bleurt_repro.metric.install import install_command
+from bleurt_repro.metric.loading.find import IN_CLONES
 from bleurt_repro.training.experiments.adversarial import AdversarialOptions, run_adversarial
 from bleurt_repro.training.experiments.agreement import AgreementOptions, run_agreement
 from bleurt_repro.training.metrics.options import MetricOptions
@@ -159,7 +160,7 @@ def test_what_a_reader_needs_first_comes_first(measured):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["bleurt-repro-mini", "bleurt-repro-base"])
+@pytest.mark.parametrize("name", ["bleurt-repro-mini", *IN_CLONES])
 def test_the_cards_of_the_shipped_checkpoints_have_at_most_800_words(name):
     path = ROOT / "metric" / "checkpoint" / name / "README.md"
     if not path.is_file():

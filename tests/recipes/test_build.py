@@ -205,15 +205,15 @@ def test_a_trial_of_multi_scores_without_references(data, tmp_path, monkeypatch)
     tiny_robertas.make_tiny_encoder(encoder, "xlm-roberta")
     data = shutil.copytree(data, tmp_path / "data")
     pairs = ("en-de", "en-zh")
-    write_rows(data / "wmt17_from_en.jsonl.gz", rating_rows(2017, pairs, 60))
-    write_rows(data / "wmt18_from_en.jsonl.gz", rating_rows(2018, pairs, 500))
+    write_rows(data / "wmt17_from_en.jsonl.gz", rating_rows(2017, (*pairs, "en-lv"), 60))
+    write_rows(data / "wmt18_from_en.jsonl.gz", rating_rows(2018, pairs, 800))
     write_rows(data / "wmt17_to_en.jsonl.gz", rating_rows(2017, ("de-en",), 40))
     write_rows(data / "flores.jsonl.gz", rating_rows(2021, ("bn-hi",), 10))
     write_rows(data / "mqm21-en-de.jsonl.gz", rating_rows(2021, ("en-de",), 20))
-    splits = ("train", "test")
-    rows = [row for split in splits for row in rating_rows(2020, (f"{split}-en",), 40, split=split)]
+    years = {2020: "train", 2021: "test"}  # other texts
+    rows = [row for year, split in years.items() for row in rating_rows(year, ("en-de", "et-en"), 40, split=split)]
     write_rows(data / "mlqe_pe.jsonl.gz", rows)
-    settings = [f"encoder={encoder}", "layer=1", "words=--no-words"]
+    settings = [f"encoder={encoder}", "layer=1", "frozen=1", "words=--no-words"]
     build.main("multi", data, tmp_path / "work", trial=True, set_=settings)
     scorer = BleurtScorer(tmp_path / "work" / "checkpoint" / "bleurt-repro-multi")
     scores = [
