@@ -159,8 +159,8 @@ class Build:
         return record
 
     def command_line(self, command: str, stage: str) -> list[str]:
-        """Return the words of a command of `bleurt-repro`, or of `python` if it begins with that."""
-        words = [str(self.expand(word, stage)).strip() for word in shlex.split(command)]
+        """Return the words of a command of `bleurt-repro`, or of `python` if it begins with that; empty ones are left out."""
+        words = [word for part in shlex.split(command) if (word := str(self.expand(part, stage)).strip())]
         return [sys.executable, *words[1:]] if words[0] == "python" else [sys.executable, "-m", "bleurt_repro", *words]
 
     def execute(self, stage: str) -> dict[str, Any]:
@@ -196,17 +196,23 @@ class Build:
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
-    """Read a recipe. One that extends another replaces settings and stages by name, has further stages first, and may do
-    `without` some.
+    """Read a recipe. One that extends another replaces settings and stages of the same names; a new stage follows the one
+    that it is listed after.
     """
     recipe = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
     if "extends" not in recipe:
         return recipe
     parent = read_recipe(path.with_name(f"{recipe['extends']}.yaml"))
-    stages = {stage["name"]: stage for stage in recipe["stages"]}
-    left_out = recipe.get("without", ())
-    inherited = [stages.pop(stage["name"], stage) for stage in parent["stages"] if stage["name"] not in left_out]
-    return {"settings": {**parent["settings"], **recipe["settings"]}, "stages": [*stages.values(), *inherited]}
+    stages, following = list(parent["stages"]), 0
+    for stage in recipe["stages"]:
+        names = [other["name"] for other in stages]
+        if stage["name"] in names:
+            following = names.index(stage["name"])
+            stages[following] = stage
+        else:
+            stages.insert(following, stage)
+        following += 1
+    return {"settings": {**parent["settings"], **recipe["settings"]}, "stages": stages}
 
 
 def digest(content: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.stats import zscore
 
+from bleurt_repro import BleurtScorer
 from bleurt_repro.datasets_builders.perturbations.word_dropping import drop_words
 from bleurt_repro.datasets_builders.ratings.training_ratings import COLUMNS, standardize_kinds
 from bleurt_repro.metric.files.records import read_records, read_table
@@ -28,8 +29,8 @@ Row = dict[str, Any]
 MOST_SEGMENTS = 4
 MISSING_SHARE, FOREIGN_SHARE, REORDERED_SHARE = 0.08, 0.04, 0.15
 LOST = -2.4
-# Rows that remain of a selection in a trial: a calibration needs 100.
-FEWEST = 200
+# Rows that remain of a selection in a trial, because a calibration needs 100; and of ratings to be standardised.
+FEWEST, FEWEST_OF_KIND = 200, 20
 
 
 def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) -> str:
@@ -42,7 +43,9 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             pairs with targets (see `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "labelled",
             a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
             "dropping" of the candidates has lost words; "without", by "source" and "reference", the share of rows with a
-            source that are given without the one or the other, for a model that reads both.
+            source that are given without the one or the other, for a model that reads both; "share", of constructed pairs
+            among "drawn" rows of all these, to measure what the share changes; "teacher", a checkpoint whose scores take
+            the place of all ratings and targets.
         output: folder to write.
         divisor: number by which all numbers of rows are divided, rounded up; for trials.
 
@@ -60,7 +63,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
     ratings: list[Row] = []
     for source in mixture.get("ratings", ()):
         rows = [row for row in select(read_rows(source["file"]), source) if row["reference"] not in never]
-        drawn = draw(rows, source, divisor, random)
+        drawn = draw(rows, source, divisor, random, FEWEST_OF_KIND)
         judgements = {"n_annotations": source["judgements"]} if "judgements" in source else {}
         ratings += [{**row, "kind": source["kind"], **judgements} for row in drawn]
         counts[f"{source['kind']}: {source['name']}"] = len(drawn)
@@ -97,6 +100,14 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         counts.update(str(row["system"]).partition(":")[2].strip() or source["name"] for row in drawn)
 
     rows = [ratings + longer + labelled, constructed]
+    if mixture.get("share"):
+        shares = (1 - float(mixture["share"]), float(mixture["share"]))
+        rows = [
+            [group[i] for i in random.permutation(len(group))[: round(share * int(mixture["drawn"]) / divisor)]]
+            for group, share in zip(rows, shares, strict=True)
+        ]
+    if "teacher" in mixture:
+        teach([row for group in rows for row in group], mixture["teacher"], output / "cache")
     columns, parts = ["reference", "candidate", "score", "weight", "system"], mixture["parts"]
     if "without" in mixture:
         rows = [[leave_out(row, mixture["without"], random) for row in group] for group in rows]
@@ -109,7 +120,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         )
     total = sum(map(len, rows))
     lines = [f"{name} | {number:,}" for name, number in counts.items()]
-    return "\n".join([*lines, f"all | {total:,}", f"share constructed | {len(constructed) / total:.1%}"])
+    return "\n".join([*lines, f"all | {total:,}", f"share constructed | {len(rows[1]) / total:.1%}"])
 
 
 def hold_out(source: Mapping[str, Any], output: Path, divisor: int = 1) -> str:
@@ -230,9 +241,11 @@ def hash_of(text: str) -> float:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
-def draw(rows: Sequence[Row], source: Mapping[str, Any], divisor: int, random: np.random.Generator) -> list[Row]:
-    """Draw the number of rows that the recipe asks for."""
-    number = -(-source["rows"] // divisor)
+def draw(
+    rows: Sequence[Row], source: Mapping[str, Any], divisor: int, random: np.random.Generator, fewest: int = 0
+) -> list[Row]:
+    """Draw the number of rows that the recipe asks for; in a trial, at least `fewest` of them."""
+    number = max(-(-source["rows"] // divisor), min(fewest, source["rows"]))
     if len(rows) < number:
         raise ValueError(f"{source['file']}: the recipe asks for {number:,} rows, found {len(rows):,}: lower `rows`")
     return [rows[i] for i in random.permutation(len(rows))[:number]]
@@ -280,6 +293,21 @@ def label(rows: Sequence[Row], metrics: Sequence[str]) -> list[Row]:
     return [
         {**row, "score": score, "weight": 1.0, "system": "labelled"} for row, score in zip(rows, means, strict=True)
     ]
+
+
+def teach(rows: Sequence[Row], teacher: str, cache: Path) -> None:
+    """Give each pair the score of a checkpoint in place of its own.
+
+    Args:
+        rows: pairs; their "score" and "weight" are replaced.
+        teacher: folder, embedded name or Hub id.
+        cache: folder that keeps the scores, so that a stopped run continues.
+    """
+    scorer = BleurtScorer(teacher, dtype="bfloat16", cache=cache)  # faster, and exact enough for labels
+    references, candidates = ([row[name] for row in rows] for name in ("reference", "candidate"))
+    scores = scorer.compute(references=references, candidates=candidates).scores
+    for row, score in zip(rows, scores, strict=True):
+        row |= {"score": round(score, 4), "weight": 1.0}
 
 
 def join(rows: Sequence[Row], number: int, random: np.random.Generator) -> list[Row]:

@@ -53,12 +53,13 @@ def fit(scores: np.ndarray, ratings: np.ndarray, source: dict[str, Any]) -> Cali
     return Calibration(tuple(points.tolist()), tuple(values.tolist()), source)
 
 
-def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
+def calibrate(checkpoint: str | Path, ratings: str | Path, dtype: str | None = None) -> Calibration:
     """Score ratings with a checkpoint, fit its calibration, and write it to the checkpoint's config.json.
 
     Args:
         checkpoint: folder; its config.json is changed, and with it the hash in its signature.
         ratings: file of reference, candidate, score (and source), best of texts that the checkpoint was not trained on.
+        dtype: precision in which the checkpoint scores; by default float32.
 
     Returns:
         the calibration.
@@ -71,7 +72,7 @@ def calibrate(checkpoint: str | Path, ratings: str | Path) -> Calibration:
     from bleurt_repro.metric.loading.checksums import file_records
     from bleurt_repro.metric.loading.save import write_config
 
-    scorer = open_folder(checkpoint)
+    scorer = open_folder(checkpoint, dtype=dtype)
     config_file = Path(checkpoint) / "config.json"
     rows = rating_records(str(ratings), (*scorer.layout.required, "score"))
     scores = scorer.score_rows(rows)

@@ -160,6 +160,7 @@ def calibrate(
         str | None, typer.Option(help="JSON file for the results of the test; tables are written beside it as .md.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples of segments.")] = 0,
+    dtype: Dtype = None,
     cache: Cache = None,
 ) -> None:
     """Fit on human ratings what a checkpoint's scores mean, and store it in the checkpoint."""
@@ -178,7 +179,7 @@ def calibrate(
     if report is not None:  # before anything is scored
         validate_output(report, [ratings, reliability, *(test or [])], OUR_REPORT)
     if ratings is not None:
-        fitted = fit_and_record(checkpoint, ratings)
+        fitted = fit_and_record(checkpoint, ratings, dtype=dtype)
         echo(
             f"{checkpoint}: scores {fitted.scores[0]:.2f} to {fitted.scores[-1]:.2f} are percentiles "
             f"{fitted.percentiles[0]:.0f} to {fitted.percentiles[-1]:.0f} of {fitted.source['ratings']} ratings"
@@ -187,7 +188,7 @@ def calibrate(
         from bleurt_repro.training.reliability.held_out import measure_reliability
         from bleurt_repro.training.reliability.report import summary, write_report
 
-        result = measure_reliability(checkpoint, reliability, tests=test or [], seed=seed, cache=cache)
+        result = measure_reliability(checkpoint, reliability, tests=test or [], seed=seed, dtype=dtype, cache=cache)
         if report is not None:
             write_report(result, report)
         echo(summary(result))

@@ -26,7 +26,6 @@ from tests import tiny_robertas
 from tests.conftest import ROOT, make_tiny_scorer, make_tiny_tokenizer
 from tests.tiny_teachers import SENTENCES
 
-MINI = yaml.safe_load((ROOT / "recipes" / "mini.yaml").read_text(encoding="utf-8"))
 WORDS = "the cat dog sees likes red bread big small Tom Anna house on in a garden".split()
 
 
@@ -150,52 +149,34 @@ def in_process(monkeypatch):
     return InProcess.commands
 
 
-def test_a_trial_builds_a_checkpoint_and_a_second_one_repeats_nothing(data, encoder, tmp_path, in_process):
-    work, settings = tmp_path / "work", [f"encoder={encoder}", "layer=1"]
-    build.main("mini", data, work, trial=True, set_=settings)
-    folder = work / "checkpoint" / "bleurt-repro-mini"
-    assert -3 < BleurtScorer(folder).score(references=["the cat"], candidates=["a cat"])[0] < 3
-    card = (folder / "README.md").read_text(encoding="utf-8")
+def test_trials_build_base_and_from_its_scores_mini(data, encoder, tmp_path, in_process):
+    work, settings = tmp_path / "base", [f"encoder={encoder}", "layer=1", "frozen=1"]
+    build.main("base", data, work, trial=True, set_=settings)
+    base = work / "checkpoint" / "bleurt-repro-base"
+    card = (base / "README.md").read_text(encoding="utf-8")
     assert "MQM 2021" in card and "Tatoeba" in card
     record = json.loads((work / "build.json").read_text())
-    assert [stage["stage"] for stage in record["stages"]] == [stage["name"] for stage in MINI["stages"]]
+    stages = build.read_recipe(ROOT / "recipes" / "base.yaml")["stages"]
+    assert [stage["stage"] for stage in record["stages"]] == [stage["name"] for stage in stages]
     assert all(stage["finished"] and stage["seconds"] >= 0 for stage in record["stages"])
     assert set(record["stages"][0]["data"]) == {"wmt"}
 
     # The same command again runs nothing.
     in_process.clear()
-    build.main("mini", data, work, trial=True, set_=settings)
+    build.main("base", data, work, trial=True, set_=settings)
     assert in_process == []
 
-
-STEPS = {"max_steps": 2, "save_steps": 2, "logging_steps": 1, "disable_tqdm": True}
-TINY = {
-    "masked_lm_config": {**STEPS, "held_out_texts": 2, "max_length": 48, "max_texts": 100},
-    "translator_config": {
-        **STEPS, "vocabulary_size": 330, "width": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1,
-        "batch_tokens": 256, "max_length": 32,
-    },
-    "entailment_config": {**STEPS, "held_out_pairs": 6, "max_length": 48},
-    "pretrain_config": {**STEPS, "eval_steps": 2, "global_batch_size": 8, "validation_segments": 1},
-    "pairs_config": {"device": "cpu", "beam_size": 1, "max_masks": 2, "unit_segments": 2, "segments_per_part": 2},
-}  # fmt: skip
-
-
-@pytest.mark.long
-def test_a_trial_of_base_pre_trains_on_synthetic_pairs_first(data, encoder, tmp_path):
-    settings = [f"encoder={encoder}", f"small_encoder={encoder}", "layer=1"]
-    for name, values in TINY.items():
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(values))
-        settings.append(f"{name}={tmp_path / name}.yaml")
-    build.main("base", data, tmp_path / "work", trial=True, until="checkpoint", set_=settings)
-    run = json.loads((tmp_path / "work" / "runs" / "1" / "results.json").read_text())
-    assert run["settings"]["model"] == "mean"  # what was pre-trained, not the encoder
-    history = json.loads((tmp_path / "work" / "start" / "mean" / "results.json").read_text())["history"]
-    tasks = "bleu rouge bertscore entailment back_translation_likelihood back_translation_flag".split()
-    assert {name for row in history for name in row if name.startswith("loss_")} == {f"loss_{task}" for task in tasks}
-    assert BleurtScorer(tmp_path / "work" / "checkpoint" / "bleurt-repro-base").score(
-        references=["the cat"], candidates=["a cat"]
+    work = tmp_path / "mini"
+    build.main("mini", data, work, trial=True, set_=[*settings, f"teacher={base}"])
+    mini = work / "checkpoint" / "bleurt-repro-mini"
+    assert -3 < BleurtScorer(mini).score(references=["the cat"], candidates=["a cat"])[0] < 3
+    results = json.loads((work / "measure" / "mqm21" / "results.json").read_text())
+    assert [row["name"] for row in results["rows"]][:2] == ["bleurt-repro-mini", "bleurt-repro-base"]
+    [first, *_] = [json.loads(line) for line in (work / "mixture" / "part-1.jsonl").read_text().splitlines()]
+    [score] = BleurtScorer(base, dtype="bfloat16").score(
+        references=[first["reference"]], candidates=[first["candidate"]]
     )
+    assert first["score"] == pytest.approx(score, abs=0.02)
 
 
 @pytest.mark.long
@@ -228,10 +209,12 @@ def test_a_trial_of_multi_scores_without_references(data, tmp_path, monkeypatch)
 
 
 def test_a_recipe_that_extends_another_has_its_stages_in_order():
-    names = [stage["name"] for stage in build.read_recipe(ROOT / "recipes" / "base.yaml")["stages"]]
-    own = ["masked_lm", "translator", "entailment", "synthetic"]
-    left_out = {"labelled", "label_runs"}
-    assert names == own + [stage["name"] for stage in MINI["stages"] if stage["name"] not in left_out]
+    base, mini = (
+        [stage["name"] for stage in build.read_recipe(ROOT / "recipes" / f"{name}.yaml")["stages"]]
+        for name in ("base", "mini")
+    )
+    runs = base.index("runs")
+    assert mini == [*base[:runs], "start", *base[runs:]]
 
 
 def test_a_command_that_fails_stops_the_build_which_then_continues(data, tmp_path, in_process):
@@ -387,6 +370,17 @@ def test_entailment_pairs_get_the_target_of_their_label(data, tmp_path):
         ("There is no cat.", -0.6),
     }
     assert all("snli-dev" in row["reference"] for row in rows)
+
+
+def test_a_share_of_constructed_pairs_is_drawn(ratings_file, data, tmp_path):
+    targets = {"entailment": 0.4, "contradiction": -0.6}
+    pairs = [{"name": "nli", "file": data / "nli.tsv.gz", "sources": ["snli-dev"], "targets": targets, "rows": 12}]
+    mixed = {**mixture_of(ratings_file), "constructed": pairs, "drawn": "40"}
+    for share in ("0.1", "0.3"):
+        summary = mixture.write_mixture({**mixed, "share": share}, tmp_path)
+        rows = [row for part in parts(tmp_path) for row in part]
+        assert len(rows) == 40 and np.mean(["snli-dev" in row["reference"] for row in rows]) == float(share)
+        assert summary.endswith(f"{float(share):.1%}")
 
 
 def test_a_file_is_divided_by_segments(ratings_file):

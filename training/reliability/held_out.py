@@ -33,6 +33,7 @@ def measure_reliability(
     *,
     tests: Sequence[str | Path] = (),
     seed: int = 0,
+    dtype: str | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Fit P(people prefer a system) on ratings, test it, and write it to the checkpoint's folder.
@@ -45,6 +46,7 @@ def measure_reliability(
             not trained on.
         tests: further files of ratings, to test on.
         seed: seed of the samples of segments.
+        dtype: precision in which the checkpoint scores; by default float32.
         cache: folder of scores of earlier runs.
 
     Returns:
@@ -57,7 +59,7 @@ def measure_reliability(
     from bleurt_repro.metric.loading.checksums import content_hash, file_records
     from bleurt_repro.training.results import Result
 
-    scorer = open_folder(checkpoint, cache=cache)
+    scorer = open_folder(checkpoint, dtype=dtype, cache=cache)
     files = file_records([str(ratings), *map(str, tests)])
     rated = read_rated_systems(ratings, scorer)
     comparisons = compare_systems(rated, seed)
