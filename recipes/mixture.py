@@ -160,7 +160,7 @@ def write_selected(sources: Mapping[str, Mapping[str, Any]], output: Path, divis
     """Write the rows of a file that each source describes (see `select`) to NAME.jsonl.
 
     Args:
-        sources: "file" and "where", by name.
+        sources: "file", "where" and, to take one row in so many, "every", by name.
         output: folder to write.
         divisor: as of `write_mixture`: one row in so many is taken, but at least `FEWEST` rows.
 
@@ -169,7 +169,7 @@ def write_selected(sources: Mapping[str, Mapping[str, Any]], output: Path, divis
     """
     numbers = []
     for name, source in sources.items():
-        rows = select(read_rows(source["file"]), source)
+        rows = select(read_rows(source["file"]), source)[:: source.get("every", 1)]
         rows = rows[:: max(1, min(divisor, len(rows) // FEWEST))]
         write_json_lines(output / f"{name}.jsonl", rows)
         numbers.append(f"{name} {len(rows):,}")

@@ -118,7 +118,7 @@ def entailment_lines():
         "mnli-dev(m+mm)", "snli-dev", "breaking-nli", "sick(train+?)", "sick2014", "joci-train",
         "anli-r1-dev(NC)", "anli-r2-dev(NC)", "anli-r3-dev(NC)", "cad-snli",
     ]  # fmt: skip
-    for source, number in itertools.product(sources, range(6)):
+    for source, number in itertools.product(sources, range(10)):
         for label, word in (("entailment", "an animal"), ("neutral", "a red cat"), ("contradiction", "no cat")):
             split = "test" if source == "breaking-nli" else "train"
             yield "\t".join([source, split, label, f"The cat number {number} of {source} sat.", f"There is {word}."])
