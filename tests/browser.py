@@ -104,8 +104,14 @@ def paste(driver: Any, name: str, text: str) -> None:
 
 
 def upload(driver: Any, name: str, path: Path) -> None:
-    """Upload a file at a box of the tab for two systems."""
-    driver.find_element("css selector", f"#{name}-file input[type=file]").send_keys(str(path))
+    """Upload a file at a box of the tab for two systems, once its accordion has opened."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    selector = f"#{name}-file input[type=file]"  # never visible: the button over it is
+    boxes = WebDriverWait(driver, SECONDS).until(
+        lambda _: driver.find_elements("css selector", selector), f"no {selector}"
+    )
+    boxes[0].send_keys(str(path))
 
 
 def hosts_asked(driver: Any) -> set[str]:
