@@ -37,6 +37,7 @@ ROWS: tuple[tuple[str, str, tuple[str, str] | None, int | None], ...] = (
     ("BERTScore with multilingual-e5-small", "bertscore (e5-small, layer 9)", ("speed-multi-xeon", PEER), 471),
     ("chrF++", "chrf++", None, None),
     ("sentence BLEU", "sentbleu", None, None),
+    ("control: brevity of the reference", "brevity", None, None),
 )
 
 
@@ -45,17 +46,17 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def averages(measure: str, *names: str) -> dict[str, float]:
-    """Return the average of a measure for each metric in results files of `experiment agreement` on the same ratings."""
-    return {row["name"]: row["average"][measure] for name in names for row in read(name)["rows"]}
+def averages(measure: str, *names: str) -> dict[str, float | None]:
+    """Return the average of a measure, if measured, for each metric in results files on the same ratings."""
+    return {row["name"]: row["average"].get(measure) for name in names for row in read(name)["rows"]}
 
 
 def draw_table() -> str:
     """Return the table as Markdown."""
     columns = (
-        averages("kendall_tau", "mqm21", "multi-mqm21"),
+        averages("kendall_tau", "mqm21", "multi-mqm21", "mqm21-brevity"),
         averages("acc_eq", "mqm21", "multi-mqm21"),
-        averages("kendall_tau", "wmt22", "multi-wmt22"),
+        averages("kendall_tau", "wmt22", "multi-wmt22", "wmt22-brevity"),
     )
     cells = []
     for heading, name, speed, size in ROWS:

@@ -38,9 +38,9 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
 
     Args:
         mixture: "seed"; "parts"; "never", files whose references must not be learnt; "deviation" of ratings and labels; and
-            any of "ratings", a list of sources (see `select`), each with "kind", number of "rows" and, where the file does
-            not count them, "judgements"; "longer", a number of texts to put together from them; "constructed", a list of
-            pairs with targets (see `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "labelled",
+            any of "ratings", a list of sources (see `select`), each with "kind" and number of "rows"; "longer", a number of texts to put together from them; "constructed", a list of
+            pairs with targets (see `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "balanced", to
+            leave out constructed pairs until their targets do not depend on length (see `balance_lengths`); "labelled",
             a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
             "dropping" of the candidates has lost words; "without", by "source" and "reference", the share of rows with a
             source that are given without the one or the other, for a model that reads both; "share", of constructed pairs
@@ -64,8 +64,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
     for source in mixture.get("ratings", ()):
         rows = [row for row in select(read_rows(source["file"]), source) if row["reference"] not in never]
         drawn = draw(rows, source, divisor, random, FEWEST_OF_KIND)
-        judgements = {"n_annotations": source["judgements"]} if "judgements" in source else {}
-        ratings += [{**row, "kind": source["kind"], **judgements} for row in drawn]
+        ratings += [{**row, "kind": source["kind"]} for row in drawn]
         counts[f"{source['kind']}: {source['name']}"] = len(drawn)
     # Longer texts of several ratings.
     longer: list[Row] = []
@@ -99,6 +98,9 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         ]
         counts.update(str(row["system"]).partition(":")[2].strip() or source["name"] for row in drawn)
 
+    if mixture.get("balanced"):
+        constructed = balance_lengths(constructed, random)
+        counts["constructed, after balancing lengths"] = len(constructed)
     rows = [ratings + longer + labelled, constructed]
     if mixture.get("share"):
         shares = (1 - float(mixture["share"]), float(mixture["share"]))
@@ -121,6 +123,30 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
     total = sum(map(len, rows))
     lines = [f"{name} | {number:,}" for name, number in counts.items()]
     return "\n".join([*lines, f"all | {total:,}", f"share constructed | {len(rows[1]) / total:.1%}"])
+
+
+def balance_lengths(pairs: Sequence[Row], random: np.random.Generator) -> list[Row]:
+    """Leave out pairs at random until the length of a reference tells nothing about the target.
+
+    In each tenth of the lengths, pairs with a positive target and pairs with a negative one weigh the same in the end.
+    Without this, a model learns that long texts are bad: errors are put into long sentences more often than into short
+    ones, and correct variants are short.
+
+    Args:
+        pairs: rows with "reference" and "score".
+        random: generator.
+    """
+    lengths = np.array([len(pair["reference"]) for pair in pairs])
+    scores = np.array([pair["score"] for pair in pairs])
+    tenths = np.digitize(lengths, np.quantile(lengths, np.arange(1, 10) / 10))
+    keep = np.ones(len(pairs), dtype=bool)
+    for tenth in range(10):
+        sides = [(tenths == tenth) & (side > 0) for side in (scores, -scores)]
+        sums = [abs(scores[side].sum()) for side in sides]
+        larger = int(np.argmax(sums))
+        if sums[larger]:
+            keep[sides[larger]] = random.random(sides[larger].sum()) < sums[1 - larger] / sums[larger]
+    return [pair for pair, kept in zip(pairs, keep, strict=True) if kept]
 
 
 def hold_out(source: Mapping[str, Any], output: Path, divisor: int = 1) -> str:

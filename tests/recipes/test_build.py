@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import typer
 import yaml
-from scipy.stats import zscore
+from scipy.stats import spearmanr, zscore
 
 import build
 import mixture
@@ -380,6 +380,16 @@ def test_a_share_of_constructed_pairs_is_drawn(ratings_file, data, tmp_path):
         rows = [row for part in parts(tmp_path) for row in part]
         assert len(rows) == 40 and np.mean(["snli-dev" in row["reference"] for row in rows]) == float(share)
         assert summary.endswith(f"{float(share):.1%}")
+
+
+def test_targets_of_constructed_pairs_do_not_depend_on_length():
+    random = np.random.default_rng(1)
+    words = random.integers(3, 30, 4000)
+    pairs = [{"reference": "cat " * n, "score": 0.8 if random.random() < 6 / (n + 6) else -0.4} for n in words]
+    for rows in (pairs, mixture.balance_lengths(pairs, random)):
+        correlation = spearmanr([len(row["reference"]) for row in rows], [row["score"] for row in rows]).statistic
+        assert (abs(correlation) < 0.06) == (rows is not pairs)
+    assert len(mixture.balance_lengths(pairs, random)) > 2000
 
 
 def test_a_file_is_divided_by_segments(ratings_file):

@@ -1,7 +1,7 @@
 """Baselines: well-known metrics to compare a learned metric with. Each gives one score per pair; higher is better.
 
 sentBLEU, BLEU, chrF++, TER, ROUGE-L, METEOR and the ratio of lengths compare words or characters; BERTScore, MoverScore
-and the cosine of sentence vectors compare the vectors of an encoder. A baseline is a key of `BASELINES`, or a key of
+and the cosine of sentence vectors compare the vectors of an encoder; brevity does not read the candidate. A baseline is a key of `BASELINES`, or a key of
 `ENCODER_BASELINES` with an encoder: `bertscore:FOLDER_OR_HUB_ID`, or `bertscore@5:FOLDER_OR_HUB_ID` for layer 5. To add
 one, write its function and enter it in one of these dictionaries.
 """
@@ -97,6 +97,17 @@ def length_ratio(references: Sequence[str], candidates: Sequence[str]) -> Scored
     """Compute the shorter length divided by the longer one, in characters, 0 to 1."""
     pairs = [(len(r), len(c)) for r, c in zip(references, candidates, strict=True)]
     return Scored([min(pair) / max(*pair, 1) for pair in pairs], "length_ratio|shorter/longer|unit:character")
+
+
+def brevity(references: Sequence[str], candidates: Sequence[str]) -> Scored:
+    """Compute minus the length of the reference, in characters.
+
+    A control, which does not read the candidate. It shows how much of an agreement is due to the length of the texts:
+    raters who count errors find more of them in longer texts.
+    """
+    return Scored(
+        [-float(len(reference)) for reference in references], "brevity|-length of the reference|unit:character"
+    )
 
 
 def meteor(references: Sequence[str], candidates: Sequence[str]) -> Scored:
@@ -319,6 +330,7 @@ BASELINES: dict[str, Score] = {
     "rouge": rouge,
     "meteor": meteor,
     "length_ratio": length_ratio,
+    "brevity": brevity,
 }
 ENCODER_BASELINES: dict[str, Callable[..., Scored]] = {
     "bertscore": bertscore,

@@ -38,6 +38,7 @@ REFERENCE = "the cat sat on the mat"
         ("meteor", REFERENCE, 1 - 0.5 * (1 / 6) ** 3),  # one chunk of six matches
         ("length_ratio", "the cat sat", 0.5),
         ("length_ratio", "", 0.0),
+        ("brevity", "any text", -22.0),
     ],
 )
 def test_scores_by_hand(name, candidate, score):
