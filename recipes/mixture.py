@@ -38,9 +38,10 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
 
     Args:
         mixture: "seed"; "parts"; "never", files whose references must not be learnt; "deviation" of ratings and labels; and
-            any of "ratings", a list of sources (see `select`), each with "kind" and number of "rows"; "longer", a number of texts to put together from them; "constructed", a list of
-            pairs with targets (see `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "balanced", to
-            leave out constructed pairs until their targets do not depend on length (see `balance_lengths`); "labelled",
+            any of "ratings", a list of sources (see `select`), each with "kind" and number of "rows"; "longer", a
+            number of texts to put together from them; "constructed", a list of pairs with targets (see
+            `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "balanced", to leave out
+            constructed pairs until their mean target is the same at all lengths (see `balance_lengths`); "labelled",
             a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
             "dropping" of the candidates has lost words; "without", by "source" and "reference", the share of rows with a
             source that are given without the one or the other, for a model that reads both; "share", of constructed pairs
@@ -126,7 +127,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
 
 
 def balance_lengths(pairs: Sequence[Row], random: np.random.Generator) -> list[Row]:
-    """Leave out pairs at random until the length of a reference tells nothing about the target.
+    """Leave out pairs at random until the mean target is 0 for references of all lengths, as the mean rating is.
 
     In each tenth of the lengths, pairs with a positive target and pairs with a negative one weigh the same in the end.
     Without this, a model learns that long texts are bad: errors are put into long sentences more often than into short

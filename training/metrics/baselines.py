@@ -1,9 +1,9 @@
 """Baselines: well-known metrics to compare a learned metric with. Each gives one score per pair; higher is better.
 
 sentBLEU, BLEU, chrF++, TER, ROUGE-L, METEOR and the ratio of lengths compare words or characters; BERTScore, MoverScore
-and the cosine of sentence vectors compare the vectors of an encoder; brevity does not read the candidate. A baseline is a key of `BASELINES`, or a key of
-`ENCODER_BASELINES` with an encoder: `bertscore:FOLDER_OR_HUB_ID`, or `bertscore@5:FOLDER_OR_HUB_ID` for layer 5. To add
-one, write its function and enter it in one of these dictionaries.
+and the cosine of sentence vectors compare the vectors of an encoder; brevity does not read the candidate. A baseline is
+a key of `BASELINES`, or a key of `ENCODER_BASELINES` with an encoder: `bertscore:FOLDER_OR_HUB_ID`, or
+`bertscore@5:FOLDER_OR_HUB_ID` for layer 5. To add one, write its function and enter it in one of these dictionaries.
 """
 
 from __future__ import annotations
