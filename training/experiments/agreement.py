@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["YARDSTICKS", "AgreementOptions", "draw_table", "main", "run_agreement"]
 
 DEFAULT_MEASURES = ("kendall_tau", "pearson_r")
-YARDSTICK_MEASURES = ("kendall_tau", "pearson_r", "acc_eq", "kendall_by_item", "system_accuracy", "spa")
+YARDSTICK_MEASURES = (
+    "kendall_tau",
+    "kendall_by_length",
+    "pearson_r",
+    "acc_eq",
+    "kendall_by_item",
+    "system_accuracy",
+    "spa",
+)
 
 
 def _mqm21(data_dir: str | None, split: str, lp: str = "zh-en") -> list[Rating]:
@@ -90,9 +98,9 @@ class AgreementOptions:
     measures: list[str] = field(
         default_factory=lambda: list(DEFAULT_MEASURES),
         metadata={
-            "help": "Measures of all ratings: kendall_tau, pearson_r, spearman_rho; by segment: acc_eq, kendall_by_item, "
-            "pearson_by_item; of systems: kendall_by_system, pearson_by_system, system_kendall, system_pearson, "
-            "system_accuracy, spa."
+            "help": "Measures of all ratings: kendall_tau, pearson_r, spearman_rho; among segments of similar length: "
+            "kendall_by_length; by segment: acc_eq, kendall_by_item, pearson_by_item; of systems: kendall_by_system, "
+            "pearson_by_system, system_kendall, system_pearson, system_accuracy, spa."
         },
     )
     published: int = field(

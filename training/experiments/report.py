@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HEADINGS = {
     "kendall_tau": "Kendall tau",
+    "kendall_by_length": "Kendall tau among segments of similar length",
     "pearson_r": "Pearson r",
     "spearman_rho": "Spearman rho",
     "darr": "daRR",

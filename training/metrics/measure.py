@@ -5,6 +5,7 @@ Figures are averaged over groups. Intervals and tests use the same bootstrap res
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,8 @@ def measure_rows(rows: Sequence[Row], samples: Sequence[Sample], metrics: Metric
         for JSON.
 
     Raises:
-        ValueError: if two rows have the same name, or the ratings of a group do not vary.
+        ValueError: if two rows have the same name, or a measure is undefined for all rows, for instance because the
+            ratings of a group do not vary.
     """
     check_different([row.name for row in rows])
     measures = list(dict.fromkeys(sample.measure for sample in samples))
@@ -95,14 +97,14 @@ def measure_row(row: Row, sample: Sample, metrics: MetricOptions) -> Figure | No
     """Measure a row on a sample; None if its file of scores has none there.
 
     Raises:
-        ValueError: naming row and group, if ratings or scores do not vary.
+        ValueError: naming row and group, if the measure is undefined, for instance because scores do not vary.
     """
     if all(np.isnan(vector[sample.first]).all() for vector in row.vectors):
         return None
     try:
         by_seed = tuple(sample.compute(vector) for vector in row.vectors)
     except ValueError as error:
-        raise ValueError(f"{row.name}, {sample.group}: {error}") from error
+        raise ValueError(f"{row.name}, {sample.measure} of {sample.group}: {error}") from error
     by_segment = metrics.resample == SEGMENTS
     # The resamples of all seeds are the same, so their mean is the figure of the row on each resample.
     resampled = [sample.resample(vector, metrics.resamples, metrics.seed, by_segment) for vector in row.vectors]
@@ -124,11 +126,28 @@ def average_figures(figures: Sequence[Figure | None]) -> Figure | None:
 def _measure_all(
     rows: Sequence[Row], samples: Sequence[Sample], measures: Sequence[str], metrics: MetricOptions
 ) -> dict[tuple[str, str, str], Figure | None]:
-    """Return the figure of each row, measure and group, and those of the averages over groups."""
+    """Return the figure of each row, measure and group, and those of the averages over groups.
+
+    A measure that is undefined for one row only, such as agreement by segment of a metric that scores all candidates of a
+    segment alike, is left out with a warning.
+
+    Raises:
+        ValueError: if a measure is undefined for all rows.
+    """
     figures: dict[tuple[str, str, str], Figure | None] = {}
+    undefined: dict[tuple[str, str], list[ValueError]] = {}
     steps = [(row, sample) for row in rows for sample in samples]
     for row, sample in tqdm(steps, desc="measure", unit="group", disable=None):
-        figures[row.name, sample.measure, sample.group] = measure_row(row, sample, metrics)
+        try:
+            figures[row.name, sample.measure, sample.group] = measure_row(row, sample, metrics)
+        except ValueError as error:
+            figures[row.name, sample.measure, sample.group] = None
+            undefined.setdefault((sample.measure, sample.group), []).append(error)
+    for errors in undefined.values():
+        if len(errors) == len(rows):
+            raise errors[0]
+        for error in errors:
+            warnings.warn(f"{error}. The tables leave this figure out", stacklevel=2)
     for row in rows:
         for measure in measures:
             by_group = [figures[row.name, measure, sample.group] for sample in samples if sample.measure == measure]

@@ -43,7 +43,8 @@ RATING_MEASURES = ("kendall_tau", "pearson_r")
 # Measures of the WMT Metrics task since 2022; they need the segment and the system of each rating.
 BY_SEGMENT = ("acc_eq", "kendall_by_item", "pearson_by_item")
 OF_SYSTEMS = ("kendall_by_system", "pearson_by_system", "system_kendall", "system_pearson", "system_accuracy", "spa")
-MEASURES = (*STATISTICS, *BY_SEGMENT, *OF_SYSTEMS)
+BY_LENGTH = "kendall_by_length"
+MEASURES = (*STATISTICS, BY_LENGTH, *BY_SEGMENT, *OF_SYSTEMS)
 RANK_COLUMNS = ("reference", "candidate_better", "candidate_worse")
 Indices = NDArray[np.intp]
 
@@ -132,15 +133,26 @@ def rating_samples(table: pandas.DataFrame, by: str, measures: Sequence[str] = R
         ValueError: if a measure is of systems, and the ratings do not name them.
     """
     scores, segments = table["score"].to_numpy(float), segment_numbers(table)
+    lengths = table["reference"].fillna(table["source"]).str.len().to_numpy(float)
     groups = sorted(table.groupby(by).indices.items())
     samples: list[Sample] = []
     for measure in measures:
         for group, rows in groups:
-            if measure in STATISTICS:
+            if measure == BY_LENGTH:
+                tenths = _tenths(lengths[rows])
+                samples.append(
+                    LengthSample(measure, str(group), rows, scores[rows], segments=segments[rows], tenths=tenths)
+                )
+            elif measure in STATISTICS:
                 samples.append(Sample(measure, str(group), rows, scores[rows], segments=segments[rows]))
             else:
                 samples.append(_system_sample(measure, str(group), table.iloc[rows], rows, segments))
     return samples
+
+
+def _tenths(lengths: Values) -> Indices:
+    """Return the number of each length's tenth, from 0; equal lengths are in the same one."""
+    return np.searchsorted(np.quantile(lengths, np.arange(1, 10) / 10), lengths).astype(np.intp)
 
 
 def _system_sample(
@@ -313,6 +325,32 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class LengthSample(Sample):
+    """Kendall's tau among segments of about the same length, averaged over tenths of the lengths of one group.
+
+    Where raters add up errors, long texts are rated worse, and a metric that only prefers short texts agrees with them.
+
+    Attributes:
+        tenths: number of the tenth of each rating, from 0, by the length of its reference.
+    """
+
+    tenths: Indices = field(default_factory=lambda: np.array([], dtype=np.intp))
+
+    def compute(self, scores: Values, subset: Indices | None = None) -> float:
+        """Compute the measure as `Sample.compute` does.
+
+        Raises:
+            ValueError: if scores or ratings do not vary in any tenth.
+        """
+        rows = np.arange(len(self.first)) if subset is None else subset
+        groups = indices_by_label(self.tenths[rows].tolist())
+        value = average_over(kendall_tau, scores[self.first[rows]], self.second[rows], groups)
+        if math.isnan(value):
+            raise ValueError(f"{self.measure} is undefined: scores do not vary in any tenth of the lengths")
+        return value
+
+
+@dataclass(frozen=True)
 class SystemSample(Sample):
     """One of the measures `BY_SEGMENT` or `OF_SYSTEMS` in one group: ratings of systems' translations of segments.
 
@@ -336,7 +374,8 @@ class SystemSample(Sample):
         """
         rows = np.arange(len(self.first)) if subset is None else subset
         if self.measure in BY_SEGMENT and subset is None:
-            value = float(np.nanmean(self._by_segment(scores)))
+            values = self._by_segment(scores)
+            value = float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
         elif self.measure == "spa":
             value = soft_pairwise_accuracy(self._p_values(scores[self.first]), self._p_values_of_ratings)
         else:

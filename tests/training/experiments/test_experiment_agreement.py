@@ -170,6 +170,23 @@ def test_ratings_without_variance_are_refused(tmp_path):
         run(tmp_path, ratings=ratings, baselines=["chrf++"])
 
 
+def test_a_measure_that_is_undefined_for_one_metric_is_left_out_with_a_warning(tmp_path):
+    rows = [(reference, candidate) for reference in (REFERENCE, "A dog.") for candidate in CANDIDATES]
+    records = [
+        {"reference": reference, "candidate": candidate, "score": score, "system": str(score), "lp": "de-en"}
+        for score, (reference, candidate) in enumerate(rows)
+    ]
+    ratings = tmp_path / "ratings.jsonl"
+    ratings.write_text("\n".join(map(json.dumps, records)))
+    measures = ["kendall_tau", "kendall_by_item"]
+    with pytest.warns(UserWarning, match=r"brevity, kendall_by_item of de-en: .*The tables leave this figure out"):
+        results = run(tmp_path, ratings=str(ratings), baselines=["brevity", "chrf++"], measures=measures)
+    averages = {row["name"]: row["average"] for row in results["rows"]}
+    assert set(averages["chrf++"]) == set(measures) and set(averages["brevity"]) == {"kendall_tau"}
+    with pytest.raises(ValueError, match="brevity, kendall_by_item of de-en: kendall_by_item is undefined"):
+        run(tmp_path, ratings=str(ratings), baselines=["brevity"], measures=measures)
+
+
 def test_a_file_of_ranks_without_its_columns(tmp_path):
     path = tmp_path / "ranks.jsonl"
     path.write_text(json.dumps({"reference": "r", "candidate_better": "b"}))
@@ -288,7 +305,7 @@ def test_a_name_stands_for_public_ratings_and_measures(tmp_path, name, segments,
     assert list(results["rows"][0]["groups"][lp]) == list(YARDSTICK_MEASURES)
     values = results["rows"][0]["average"]
     # chrF++ ranks these candidates as people do; its differences are not theirs, which r and SPA depend on.
-    assert [values[measure] for measure in YARDSTICK_MEASURES if measure not in ("pearson_r", "spa")] == [1] * 4
+    assert [values[measure] for measure in YARDSTICK_MEASURES if measure not in ("pearson_r", "spa")] == [1] * 5
 
 
 def test_ratings_are_grouped_by_the_length_of_the_reference(tmp_path):

@@ -103,6 +103,36 @@ def test_small_cases(measure, seed):
     assert sample.compute(scores) == pytest.approx(brute_force(measure, expand(table, scores)), abs=1e-9)
 
 
+def test_tau_by_length_compares_within_tenths_of_the_lengths():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 60, 300)
+    table = pandas.DataFrame(
+        {
+            "lp": "de-en",
+            "source": "s",
+            "reference": ["x" * length for length in lengths],
+            "score": rng.normal(size=300) - 0.1 * lengths,
+        }
+    )
+    brevity, noisy = -lengths.astype(float), table["score"].to_numpy() + rng.normal(size=300)
+    (plain,) = rating_samples(table, "lp", ["kendall_tau"])
+    (by_length,) = rating_samples(table, "lp", ["kendall_by_length"])
+    edges = [np.quantile(lengths, i / 10) for i in range(1, 10)]
+    tenths = [sum(length > edge for edge in edges) for length in lengths]
+    people = table["score"].to_numpy()
+    for scores in (brevity, noisy):
+        values = [
+            kendalltau(scores[rows], people[rows]).statistic
+            for rows in (np.flatnonzero(np.array(tenths) == number) for number in range(10))
+        ]
+        assert by_length.compute(scores) == pytest.approx(np.mean(values), abs=1e-9)
+    # Length alone agrees with people who rate long texts as worse, but hardly among texts of similar length.
+    assert plain.compute(brevity) > 0.6 and by_length.compute(brevity) < 0.2
+    assert by_length.compute(noisy) > 0.3
+    resampled = by_length.resample(noisy, 100, 0)
+    assert np.quantile(resampled, 0.01) < by_length.compute(noisy) < np.quantile(resampled, 0.99)
+
+
 def exact_spa(rows):
     """Thompson et al. (2024): p-values of all 2^n exchanges of the shared segments of each two systems."""
     tables = {column: {} for column in ("score", "metric")}
