@@ -6,7 +6,7 @@
 
 An average is one model, as fast as each of its members, and often keeps the strengths of each (model soups, Wortsman et
 al., 2022, https://proceedings.mlr.press/v162/wortsman22a.html); the members must have been trained from the same encoder.
-With a single member, the command stores it in a smaller type or in several files.
+With a single member, the command stores it in a smaller type, in several files, or with scores on another scale.
 
 An ensemble scores with all its members. The paper combines models by a weighted mean without saying how the weights are
 found (RoBLEURT, section 2.1.1). Here they are the non-negative weights whose combination of standardised scores is closest
@@ -52,6 +52,7 @@ def average_scorers(
     dtype: str = "float32",
     overwrite: bool = False,
     max_shard_size: str | None = None,
+    scale: float = 1.0,
 ) -> Result:
     """Write the weighted mean of the weights of several scorers as a scorer, without a calibration.
 
@@ -63,12 +64,13 @@ def average_scorers(
         dtype: type of the stored weights, one of `DTYPES`; `metric.loading.save.rounded_to_float8` describes float8.
         overwrite: whether to write to a folder that holds other files.
         max_shard_size: size of a file of weights, such as "45MB"; one file by default.
+        scale: number above 0 that multiplies all scores.
 
     Returns:
         what results.json holds.
 
     Raises:
-        ValueError: if there are too few members, they do not fit together, the output is one of them, or their weights
+        ValueError: if there are too few members, the scale is not above 0, they do not fit together, the output is one of them, or their weights
             cannot be stored in float8.
     """
     import torch
@@ -81,10 +83,12 @@ def average_scorers(
         raise ValueError(
             f"max_shard_size must be a whole number above 0 and KB, MB or GB, such as 45MB, found {max_shard_size!r}"
         )
-    if len(checkpoints) < (2 if (dtype, max_shard_size) == ("float32", None) else 1):
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale must be a number above 0, found {scale}")
+    if len(checkpoints) < (2 if (dtype, max_shard_size, scale) == ("float32", None, 1.0) else 1):
         raise ValueError(
-            f"an average takes at least two checkpoints, found {len(checkpoints)}; one alone takes another dtype or a "
-            "max_shard_size to be stored by"
+            f"an average takes at least two checkpoints, found {len(checkpoints)}; one alone takes another dtype, a "
+            "max_shard_size or a scale to be stored by"
         )
     shares = _normalize(weights, len(checkpoints), "checkpoint", least=1e-12)
     folder = _validate_output(output, checkpoints, overwrite)
@@ -92,10 +96,10 @@ def average_scorers(
     first = members[0]
     # The first member becomes the average.
     first.model.load_state_dict(_mean_weights(members, shares), strict=False)
+    _scale_scores(first.model, scale)
     prepare_scorer(first.model, first.tokenizer, first.layout)
-    storage = ({"dtype": dtype} if dtype != "float32" else {}) | (
-        {"max-shard-size": max_shard_size} if max_shard_size else {}
-    )
+    options = {"dtype": (dtype, "float32"), "max-shard-size": (max_shard_size, None), "scale": (scale, 1.0)}
+    storage = {name: str(value) for name, (value, default) in options.items() if value != default}
     command = _command("average", checkpoints, weights, **storage)
     result = Result("average", command, {"average": _member_records(members, shares)})
     references = merge_references([member.folder for member in members])
@@ -137,6 +141,16 @@ def _mean_weights(members: Sequence[Checkpoint], shares: Sequence[float]) -> dic
             # A number that is equal in all members stays the same to the bit; its shares need not add up to it.
             mean[name] = torch.where(is_equal, value, total)
     return mean
+
+
+def _scale_scores(model: Any, scale: float) -> None:
+    """Multiply the scores of a model by a number: its last layer, which alone has a single output."""
+    import torch
+
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == 1:
+            for parameter in layer.parameters():
+                parameter.data.mul_(scale)
 
 
 def _member_records(members: Sequence[Checkpoint], shares: Sequence[float]) -> list[dict[str, Any]]:

@@ -94,12 +94,13 @@ def average(
     max_shard_size: Annotated[
         str | None, typer.Option(help="Largest size of a weight file, such as 45MB.", show_default="one file")
     ] = None,
+    scale: Annotated[float, typer.Option(help="Number that multiplies all scores.")] = 1.0,
     overwrite: Overwrite = False,
 ) -> None:
     """Average the weights of several scorers into one checkpoint."""
     from bleurt_repro.training.combine import average_scorers
 
-    average_scorers(checkpoints, output, weight, dtype, overwrite, max_shard_size)
+    average_scorers(checkpoints, output, weight, dtype, overwrite, max_shard_size, scale)
 
 
 def ensemble(

@@ -84,6 +84,18 @@ def test_one_checkpoint_is_stored_in_another_way(tiny_scorer, tmp_path):
     assert len(BleurtScorer(str(out)).score(references=["a"], candidates=["b"])) == 1
 
 
+def test_scores_on_another_scale(tiny_scorer, tmp_path):
+    average_scorers([str(tiny_scorer)], tmp_path / "out", scale=2.5)
+    texts = {"references": ["a", "b c", ""], "candidates": ["b", "b c", "a b"]}
+    before, after = (BleurtScorer(str(folder)).score(**texts) for folder in (tiny_scorer, tmp_path / "out"))
+    assert max(map(abs, before)) > 0
+    assert after == pytest.approx([2.5 * score for score in before], rel=1e-5)
+    record = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert record["command"] == "bleurt-repro average tiny --scale 2.5 --output OUT"
+    with pytest.raises(ValueError, match=r"scale must be a number above 0, found -1"):
+        average_scorers([str(tiny_scorer)], tmp_path / "other", scale=-1)
+
+
 def test_a_size_that_is_none(tiny_scorer, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["average", str(tiny_scorer), "--max-shard-size", "some", "--output", str(tmp_path / "out")])
