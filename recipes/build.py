@@ -196,23 +196,12 @@ class Build:
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
-    """Read a recipe. One that extends another replaces settings and stages of the same names; a new stage follows the one
-    that it is listed after.
-    """
+    """Read a recipe. One that extends another has the stages of that one and settings of its own."""
     recipe = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
     if "extends" not in recipe:
         return recipe
     parent = read_recipe(path.with_name(f"{recipe['extends']}.yaml"))
-    stages, following = list(parent["stages"]), 0
-    for stage in recipe["stages"]:
-        names = [other["name"] for other in stages]
-        if stage["name"] in names:
-            following = names.index(stage["name"])
-            stages[following] = stage
-        else:
-            stages.insert(following, stage)
-        following += 1
-    return {"settings": {**parent["settings"], **recipe["settings"]}, "stages": stages}
+    return {**parent, "settings": {**parent["settings"], **recipe["settings"]}}
 
 
 def digest(content: Any) -> str:

@@ -45,8 +45,8 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
             "dropping" of the candidates has lost words; "without", by "source" and "reference", the share of rows with a
             source that are given without the one or the other, for a model that reads both; "share", of constructed pairs
-            among "drawn" rows of all these, to measure what the share changes; "teacher", a checkpoint whose scores take
-            the place of all ratings and targets.
+            among "drawn" rows of all these; "teacher", a checkpoint whose scores take the place of all ratings, labels and
+            targets, unless it is empty.
         output: folder to write.
         divisor: number by which all numbers of rows are divided, rounded up; for trials.
 
@@ -81,8 +81,11 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         drawn = draw(rows, source, divisor, random)
         labelled += drawn
         counts[f"labelled: {source['name']}"] = len(drawn)
-    if labelled:
-        labelled = [with_dropped_words(row, mixture.get("dropping", 0), random) for row in labelled]
+    labelled = [
+        {**with_dropped_words(row, mixture.get("dropping", 0), random), "weight": 1.0, "system": "labelled"}
+        for row in labelled
+    ]
+    if labelled and not mixture.get("teacher"):  # whose scores would replace the labels
         labelled = label(labelled, mixture["metrics"])
 
     for row in ratings + longer + labelled:
@@ -109,7 +112,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             [group[i] for i in random.permutation(len(group))[: round(share * int(mixture["drawn"]) / divisor)]]
             for group, share in zip(rows, shares, strict=True)
         ]
-    if "teacher" in mixture:
+    if mixture.get("teacher"):
         teach([row for group in rows for row in group], mixture["teacher"], output / "cache")
     columns, parts = ["reference", "candidate", "score", "weight", "system"], mixture["parts"]
     if "without" in mixture:
@@ -317,9 +320,7 @@ def label(rows: Sequence[Row], metrics: Sequence[str]) -> list[Row]:
     texts = [[row[name] for row in rows] for name in ("reference", "candidate")]
     scores = np.array([find_baseline(name)(*texts).scores for name in metrics])
     means = zscore(zscore(scores, axis=1).mean(axis=0))
-    return [
-        {**row, "score": score, "weight": 1.0, "system": "labelled"} for row, score in zip(rows, means, strict=True)
-    ]
+    return [{**row, "score": score} for row, score in zip(rows, means, strict=True)]
 
 
 def teach(rows: Sequence[Row], teacher: str, cache: Path) -> None:
