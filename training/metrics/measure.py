@@ -146,8 +146,8 @@ def _measure_all(
     for errors in undefined.values():
         if len(errors) == len(rows):
             raise errors[0]
-        for error in errors:
-            warnings.warn(f"{error}. The tables leave this figure out", stacklevel=2)
+        for reason in errors:
+            warnings.warn(f"{reason}. The tables leave this figure out", stacklevel=2)
     for row in rows:
         for measure in measures:
             by_group = [figures[row.name, measure, sample.group] for sample in samples if sample.measure == measure]
