@@ -22,7 +22,7 @@ PANELS = {
     "Input": "references candidates sources scores data_dir hub_dataset hub_revision language_pairs input column "
     "parallel ratings reliability test validation training results leave_out config_name given",
     "Output": "output json keep_above report system overwrite format disagreements worst by repo_id private revision "
-    "create_pr dry_run requirement name max_shard_size",
+    "create_pr dry_run requirement name max_shard_size scale",
     "Model and hardware": "checkpoint aggregate calibrated device dtype backend batch_tokens progress cache masked_lm "
     "translator pivots likelihood_pivots prefix bertscore_model entailment_model teacher",
     "Distributed work": "num_shards shard_index engine address workers",
