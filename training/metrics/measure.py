@@ -16,7 +16,7 @@ from tqdm import tqdm
 from bleurt_repro.metric.statistics import CONFIDENCE, Values, interval, paired_difference, standardise
 from bleurt_repro.training.metrics.options import SEGMENTS, MetricOptions, check_different
 from bleurt_repro.training.metrics.rows import Row
-from bleurt_repro.training.metrics.samples import Sample
+from bleurt_repro.training.metrics.samples import BY_SEGMENT, Sample
 from bleurt_repro.training.metrics.statistics import permutation_test, significance_clusters, williams_test
 
 AVERAGE = "average"
@@ -72,8 +72,8 @@ def measure_rows(rows: Sequence[Row], samples: Sequence[Sample], metrics: Metric
         for JSON.
 
     Raises:
-        ValueError: if two rows have the same name, or a measure is undefined for all rows, for instance because the
-            ratings of a group do not vary.
+        ValueError: if two rows have the same name, or a measure is undefined, for instance because the ratings of a group
+            do not vary.
     """
     check_different([row.name for row in rows])
     measures = list(dict.fromkeys(sample.measure for sample in samples))
@@ -128,11 +128,11 @@ def _measure_all(
 ) -> dict[tuple[str, str, str], Figure | None]:
     """Return the figure of each row, measure and group, and those of the averages over groups.
 
-    A measure that is undefined for one row only, such as agreement by segment of a metric that scores all candidates of a
-    segment alike, is left out with a warning.
+    A measure by segment that is undefined for some rows, because these metrics score all candidates of a segment alike, is
+    left out with a warning.
 
     Raises:
-        ValueError: if a measure is undefined for all rows.
+        ValueError: if a measure by segment is undefined for all rows, or another measure for any.
     """
     figures: dict[tuple[str, str, str], Figure | None] = {}
     undefined: dict[tuple[str, str], list[ValueError]] = {}
@@ -141,6 +141,8 @@ def _measure_all(
         try:
             figures[row.name, sample.measure, sample.group] = measure_row(row, sample, metrics)
         except ValueError as error:
+            if sample.measure not in BY_SEGMENT:
+                raise
             figures[row.name, sample.measure, sample.group] = None
             undefined.setdefault((sample.measure, sample.group), []).append(error)
     for errors in undefined.values():

@@ -133,13 +133,12 @@ def rating_samples(table: pandas.DataFrame, by: str, measures: Sequence[str] = R
         ValueError: if a measure is of systems, and the ratings do not name them.
     """
     scores, segments = table["score"].to_numpy(float), segment_numbers(table)
-    lengths = table["reference"].fillna(table["source"]).str.len().to_numpy(float)
     groups = sorted(table.groupby(by).indices.items())
     samples: list[Sample] = []
     for measure in measures:
         for group, rows in groups:
             if measure == BY_LENGTH:
-                tenths = _tenths(lengths[rows])
+                tenths = _tenths(table["reference"].iloc[rows].str.len().to_numpy(float))
                 samples.append(
                     LengthSample(measure, str(group), rows, scores[rows], segments=segments[rows], tenths=tenths)
                 )
