@@ -199,9 +199,17 @@ def read_recipe(path: Path) -> dict[str, Any]:
     """Read a recipe. One that extends another has the stages of that one and settings of its own."""
     recipe = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
     if "extends" not in recipe:
-        return recipe
+        return {**recipe, "stages": [with_parts(stage) for stage in recipe["stages"]]}
     parent = read_recipe(path.with_name(f"{recipe['extends']}.yaml"))
     return {**parent, "settings": {**parent["settings"], **recipe["settings"]}}
+
+
+def with_parts(stage: dict[str, Any]) -> dict[str, Any]:
+    """Write the command of a stage out for each of its `parts`, whose number is `{part}`."""
+    if "parts" not in stage:
+        return stage
+    commands = [stage["side_by_side"].replace("{part}", str(part + 1)) for part in range(stage["parts"])]
+    return {"name": stage["name"], "side_by_side": commands}
 
 
 def digest(content: Any) -> str:
