@@ -41,7 +41,7 @@ from bleurt_repro.metric.loading.checksums import file_records
 from bleurt_repro.training.experiments.options import command, read_options
 from bleurt_repro.training.experiments.report import draw_frame, write_report
 from bleurt_repro.training.experiments.stress import Candidates, failures_table, tested_metrics
-from bleurt_repro.training.metrics.options import CACHE_HELP
+from bleurt_repro.training.metrics.options import CACHE_HELP, DTYPE_HELP
 from bleurt_repro.training.metrics.statistics import share_with_interval
 from bleurt_repro.training.results import Result
 
@@ -93,6 +93,7 @@ class AdversarialOptions:
         metadata={"help": "Distance below the copy's score within which a candidate passes for a copy."},
     )
     seed: int = field(default=0, metadata={"help": "Seed of all samples."})
+    dtype: str = field(default="float32", metadata={"help": DTYPE_HELP})
     cache: str | None = field(default=None, metadata={"help": CACHE_HELP})
 
     def __post_init__(self) -> None:
@@ -127,12 +128,13 @@ def run_adversarial(options: AdversarialOptions, scorer_options: Mapping[str, An
         ValueError: if there is no metric, two have the same name, or the file has too few references.
     """
     metrics = tested_metrics(options.checkpoint, options.baselines)
+    scorer_options = {"dtype": options.dtype, "cache": options.cache, **(scorer_options or {})}
     segments = read_segments(options.references)
     table = make_candidates(segments, options)
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     for metric in metrics:
-        scored = metric.open({**(scorer_options or {}), "cache": options.cache})(table.references, table.candidates)
+        scored = metric.open(scorer_options)(table.references, table.candidates)
         share = None
         if metric.kind == "baseline":
             share = options.margin / (rows[0]["copy"] - rows[0]["output"] if options.checkpoint else DISTANCE)

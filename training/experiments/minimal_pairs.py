@@ -66,22 +66,29 @@ def read_minimal_pairs(path: str | Path) -> list[MinimalPair]:
 
 
 def judge_pairs(pairs: Sequence[MinimalPair], score: Score) -> tuple[list[dict[str, Any]], str]:
-    """Score both candidates of each pair.
+    """Score both candidates of each pair, and a copy of its reference.
 
     Args:
         pairs: rows of a table.
         score: function that scores references and candidates.
 
     Returns:
-        one dict per pair with its columns, `score_better`, `score_worse`, and `right`: whether the better candidate has
-        the higher score (a tie is wrong); and the metric's signature.
+        one dict per pair with its columns, `score_better`, `score_worse`, `score_copy`, and `right`: whether the better
+        candidate has the higher score (a tie is wrong); and the metric's signature.
     """
     references = [pair.reference for pair in pairs]
-    scored = score(references * 2, [pair.better for pair in pairs] + [pair.worse for pair in pairs])
-    scores_better, scores_worse = scored.scores[: len(pairs)], scored.scores[len(pairs) :]
+    candidates = [*(pair.better for pair in pairs), *(pair.worse for pair in pairs), *references]
+    scored = score(references * 3, candidates)
+    scores = [scored.scores[i :: len(pairs)] for i in range(len(pairs))]
     judged = [
-        {**pair._asdict(), "score_better": better, "score_worse": worse, "right": better > worse}
-        for pair, better, worse in zip(pairs, scores_better, scores_worse, strict=True)
+        {
+            **pair._asdict(),
+            "score_better": better,
+            "score_worse": worse,
+            "score_copy": copy,
+            "right": better > worse,
+        }
+        for pair, (better, worse, copy) in zip(pairs, scores, strict=True)
     ]
     return judged, scored.signature
 
@@ -101,3 +108,17 @@ def count_by_type(judged: Sequence[dict[str, Any]], confidence: float = CONFIDEN
         groups.setdefault(pair["type"], []).append(pair["right"])
     groups[OVERALL] = [pair["right"] for pair in judged]
     return {name: share_with_interval(sum(right), len(right), confidence) for name, right in groups.items()}
+
+
+def count_low_copies(judged: Sequence[dict[str, Any]], confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """Compute the share of pairs in which a copy of the reference scores lower than one of the candidates.
+
+    Args:
+        judged: pairs as `judge_pairs` returns them.
+        confidence: as of `count_by_type`.
+
+    Returns:
+        `right`, the number of such pairs, and the other figures of `count_by_type`.
+    """
+    low = [pair["score_copy"] < max(pair["score_better"], pair["score_worse"]) for pair in judged]
+    return share_with_interval(sum(low), len(low), confidence)

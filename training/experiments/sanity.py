@@ -35,13 +35,14 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     TABLES,
     MinimalPair,
     count_by_type,
+    count_low_copies,
     judge_pairs,
     read_minimal_pairs,
 )
 from bleurt_repro.training.experiments.options import command, read_options
 from bleurt_repro.training.experiments.report import MARKERS, add_legend, draw_frame, write_report
 from bleurt_repro.training.experiments.stress import Candidates, TestedMetric, failures_table, tested_metrics
-from bleurt_repro.training.metrics.options import CACHE_HELP
+from bleurt_repro.training.metrics.options import CACHE_HELP, DTYPE_HELP
 from bleurt_repro.training.results import COLOURS, Result
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class SanityOptions:
         default=MOST_REFERENCES, metadata={"help": "Maximum number of references, drawn at random."}
     )
     seed: int = field(default=0, metadata={"help": "Seed of the sample of references and of their candidates."})
+    dtype: str = field(default="float32", metadata={"help": DTYPE_HELP})
     cache: str | None = field(default=None, metadata={"help": CACHE_HELP})
 
     def __post_init__(self) -> None:
@@ -106,6 +108,7 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
         ValueError: if there is no metric, two have the same name, a baseline is unknown, or a file is malformed.
     """
     metrics = tested_metrics(options.checkpoint, options.baselines)
+    scorer_options = {"dtype": options.dtype, "cache": options.cache, **(scorer_options or {})}
     files = {Path(options.pairs).stem: Path(options.pairs)} if options.pairs else TABLES
     tables = {name: read_minimal_pairs(path) for name, path in files.items()}
     extremes, references = None, {}
@@ -114,7 +117,7 @@ def run_sanity(options: SanityOptions, scorer_options: Mapping[str, Any] | None 
         references = {"references": {**file_records([options.references])[0], "seed": options.seed}}
     rows, failures = [], []
     for metric in metrics:
-        row, judged = _test_metric(metric, tables, extremes, {**(scorer_options or {}), "cache": options.cache})
+        row, judged = _test_metric(metric, tables, extremes, scorer_options)
         rows.append(row)
         failures += [{"metric": metric.label, **pair} for pair in judged if not pair["right"]]
     result = Result(
@@ -145,7 +148,11 @@ def _test_metric(
     for table, pairs in tables.items():
         judged, row["signature"] = judge_pairs(pairs, score)
         shares = count_by_type(judged)
-        row["tables"][table] = {"shares": shares, "below": below_expected(shares)}
+        row["tables"][table] = {
+            "shares": shares,
+            "below": below_expected(shares),
+            "low_copies": count_low_copies(judged),
+        }
         all_judged += [{"table": table, **pair} for pair in judged]
     if extremes:
         row["extremes"] = measure_extremes(extremes, score)
@@ -279,7 +286,9 @@ def _draw_metric(axes: Axes, name: str, figures: list[dict[str, Any]], y: list[f
 
 def _verdict(metric: str, table: dict[str, Any]) -> str:
     below = ", ".join(f"{_with_spaces(name)} {100 * table['shares'][name]['share']:.0f}" for name in table["below"])
-    return f"- {metric}: {'below in ' + below if below else 'reaches all'}\n"
+    copies = table.get("low_copies")  # not in results of earlier versions
+    low = f"; a copy of the reference scores lower than a candidate in {_percent(copies)}" if copies else ""
+    return f"- {metric}: {'below in ' + below if below else 'reaches all'}{low}\n"
 
 
 def _title(table: str) -> str:

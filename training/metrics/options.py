@@ -12,6 +12,7 @@ from bleurt_repro.training.metrics.baselines import BASELINE_NAMES
 
 SEGMENTS, ROWS = "segments", "rows"  # what a bootstrap sample draws
 CACHE_HELP = "Folder in which scores of checkpoints are kept and looked up, as of `bleurt-repro score --cache`."
+DTYPE_HELP = "Precision in which checkpoints score: float32 (the default), bfloat16, ..."
 
 
 @dataclass
@@ -48,9 +49,7 @@ class MetricOptions:
         metadata={"help": "Number of permutations for each test of two metrics (PERM-BOTH); 0: bootstrap tests only."},
     )
     seed: int = field(default=0, metadata={"help": "Seed of the bootstrap and of all other random draws."})
-    dtype: str | None = field(
-        default=None, metadata={"help": "Precision in which checkpoints score: float32 (the default), bfloat16, ..."}
-    )
+    dtype: str | None = field(default=None, metadata={"help": DTYPE_HELP})
     cache: str | None = field(default=None, metadata={"help": CACHE_HELP})
 
     def __post_init__(self) -> None:

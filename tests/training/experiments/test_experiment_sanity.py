@@ -11,6 +11,7 @@ from bleurt_repro.training.experiments.minimal_pairs import (
     TABLES,
     MinimalPair,
     count_by_type,
+    count_low_copies,
     judge_pairs,
     read_minimal_pairs,
 )
@@ -40,6 +41,11 @@ SCORES = {
     "it rained": 2.0,
     "a single bird": -0.5,
     "no bird": -0.6,
+    # copies of the references
+    "two cats": 1.0,
+    "six dogs": 0.4,  # a tie
+    "it rains": 1.0,
+    "one bird": -0.5,
 }
 
 
@@ -57,7 +63,12 @@ def test_a_tie_counts_as_wrong():
     judged, signature = judge_pairs(PAIRS, stub)
     assert signature == "stub|v:1"
     assert [row["right"] for row in judged] == [True, False, False, True]
-    assert judged[2]["score_better"] == -1.0 and judged[2]["score_worse"] == 2.0
+    assert [judged[2][f"score_{name}"] for name in ("better", "worse", "copy")] == [-1.0, 2.0, 1.0]
+
+
+def test_copies_that_score_lower_than_a_candidate_are_counted_and_ties_are_not():
+    low = count_low_copies(judge_pairs(PAIRS, stub)[0])
+    assert (low["right"], low["n"]) == (1, 4)
 
 
 def test_shares_with_wilson_intervals():
@@ -106,7 +117,7 @@ def test_what_is_written(tmp_path, monkeypatch):
     drawn = (tmp_path / "out" / "table.md").read_text()
     assert drawn == draw_table(written)
     assert "| number  | 3       | 66.7 [20.8, 93.9] |" in drawn
-    assert "stub: below in number 67, tense 0, overall 50" in drawn
+    assert "stub: below in number 67, tense 0, overall 50; a copy of the reference scores lower than a candidate" in drawn
     assert (tmp_path / "out" / "sanity.png").read_bytes().startswith(b"\x89PNG")
     save_plot(draw_plot(written), tmp_path, "sanity")
     assert (tmp_path / "out" / "sanity.svg").read_bytes() == (tmp_path / "sanity.svg").read_bytes()
