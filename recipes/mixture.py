@@ -130,11 +130,11 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
 
 
 def balance_lengths(pairs: Sequence[Row], random: np.random.Generator) -> list[Row]:
-    """Leave out pairs at random until the mean target is 0 for references of all lengths, as the mean rating is.
+    """Leave out pairs at random until the mean target is the same for references of all lengths.
 
-    In each tenth of the lengths, pairs with a positive target and pairs with a negative one weigh the same in the end.
-    Without this, a model learns that long texts are bad: errors are put into long sentences more often than into short
-    ones, and correct variants are short.
+    In each tenth of the lengths, targets above the mean of all pairs and targets below it weigh the same in the end. Without
+    this, a model learns that long texts are bad: errors are put into long sentences more often than into short ones, and
+    correct variants are short.
 
     Args:
         pairs: rows with "reference" and "score".
@@ -142,6 +142,7 @@ def balance_lengths(pairs: Sequence[Row], random: np.random.Generator) -> list[R
     """
     lengths = np.array([len(pair["reference"]) for pair in pairs])
     scores = np.array([pair["score"] for pair in pairs])
+    scores -= scores.mean()
     tenths = np.digitize(lengths, np.quantile(lengths, np.arange(1, 10) / 10))
     keep = np.ones(len(pairs), dtype=bool)
     for tenth in range(10):
@@ -223,7 +224,12 @@ def constructed_pairs(source: Mapping[str, Any]) -> list[Row]:
     Args:
         source: "file" of pairs, and optionally "first", how many of them to take, and "systems", prefixes of the kinds to
             take; or "file" of entailment pairs, "targets" by label, and "sources" to take. The premise is the reference.
+            With "copies", a target, each different reference is paired with itself instead.
     """
+    if "copies" in source:
+        references = dict.fromkeys(row["reference"] for row in read_rows(source["file"])[: source.get("first")])
+        copy = {"score": source["copies"], "system": "contrast: copy"}
+        return [{"reference": reference, "candidate": reference, **copy} for reference in references]
     if "targets" not in source:
         prefixes = tuple(source.get("systems", [""]))
         return [row for row in read_rows(source["file"])[: source.get("first")] if row["system"].startswith(prefixes)]
