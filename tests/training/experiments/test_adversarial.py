@@ -138,6 +138,7 @@ def test_a_second_run_with_the_cache_scores_nothing_again(tmp_path, tiny_scorer,
         options = AdversarialOptions(str(path), str(tmp_path / name), [str(tiny_scorer)], random_words=2, **settings)
         return run_adversarial(options).to_json()
 
+    assert "|dtype:bfloat16|" in run("half", dtype="bfloat16")["rows"][0]["signature"]
     without, first = run("without"), run("first", cache=str(tmp_path / "cache"))
     monkeypatch.setattr(PairScorer, "_score_encoded", lambda *_, **__: pytest.fail("scored again"))
     assert run("second", cache=str(tmp_path / "cache")) == first == without

@@ -148,7 +148,9 @@ def test_a_checkpoint_beside_a_baseline(tmp_path, tiny_scorer):
         checkpoint=[str(tiny_scorer)],
         baselines=["chrf++", f"bertscore:{tiny_scorer}"],
         pairs=write_pairs(tmp_path / "p.tsv"),
+        dtype="bfloat16",
     )
+    assert "|dtype:bfloat16|" in results["rows"][0]["signature"]
     named = [(row["name"], row["kind"]) for row in results["rows"]]
     assert named == [("tiny", "checkpoint"), ("chrf++", "baseline"), ("bertscore (tiny)", "baseline")]
     assert "--baselines chrf++ bertscore:tiny " in results["command"]
