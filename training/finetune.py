@@ -289,7 +289,9 @@ def finetune(
                 scorer = type(model)(model.config)
                 scorer.load_state_dict(state)
             if layout.reads_references:
-                texts = (text for side in data.sides.values() for text in side["reference"] if text)
+                # Validation ratings count if they chose the checkpoint.
+                names = ("train", "validation") if arguments.load_best_model_at_end else ("train",)
+                texts = (text for name in names for text in data.sides[name]["reference"] if text)
                 record_references(folder, texts, start.model)
             scorer.to(getattr(torch, ratings.export_dtype))
             save_scorer(scorer, tokenizer, folder)

@@ -126,7 +126,7 @@ def record_references(folder: Path, references: Iterable[str], start: Path) -> N
 
     Args:
         folder: folder of the new checkpoint.
-        references: references of the ratings, to train and to validate on.
+        references: references of the ratings that the checkpoint was trained on or chosen by.
         start: checkpoint that training started from.
     """
     seen = TrainingReferences.from_texts(references)

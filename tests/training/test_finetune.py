@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from bleurt_repro import BleurtScorer
+from bleurt_repro.training.training_references import TrainingReferences
 from tests.conftest import ROOT, SPACE, make_tiny_scorer
 from tests.tiny_experiments import make_ratings
 from tests.tiny_training import QUICK, finetune, options
@@ -52,6 +53,21 @@ def test_a_run_that_saves_nothing_on_its_way_keeps_its_end(ratings, tiny_scorer,
     best = json.loads((tmp_path / "out" / "results.json").read_text())["best"]
     assert best["value"] is not None and best["step"] is None
     assert not list((tmp_path / "out").glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize("chooses", [True, False])
+def test_validation_references_were_seen_if_they_chose_the_checkpoint(ratings, tiny_scorer, tmp_path, chooses):
+    with (tmp_path / "validation.jsonl").open("a") as file:
+        file.write('\n{"reference": "only to validate", "candidate": "a cat", "score": 0.5}\n')
+    steps = {
+        "--max_steps": "2",
+        "--eval_steps": "1",
+        "--save_steps": "1",
+        "--load_best_model_at_end": str(chooses).lower(),
+    }
+    finetune(options({"--model": str(tiny_scorer)}, ratings, QUICK, steps))
+    seen = TrainingReferences.read(tmp_path / "out")
+    assert seen is not None and seen.overlap(["only to validate"])["seen"] == chooses
 
 
 def test_a_classifier_of_other_labels_gives_its_encoder(ratings, tmp_path):
