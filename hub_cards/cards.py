@@ -323,10 +323,10 @@ def _agreement(results: Result, signature: str) -> dict[str, Any]:
     notes = list(dict.fromkeys(note for row in results["rows"] for note in row.get("columns", {})))
     level = f"{100 * results['confidence']:.0f} % interval"
     headers = ["metric", *(header for measure in measures for header in (f"{_label(measure)} x 100", level)), *notes]
+    checkpoint = _find_row(results["rows"], signature)
+    shown = [row for row in results["rows"] if row is checkpoint or row["kind"] != "checkpoint"]
     rows = []
-    for row in results["rows"]:
-        if row["kind"] == "checkpoint" and _content_hash(row["signature"]) != _content_hash(signature):
-            continue
+    for row in shown:
         cells = [row["name"]]
         for measure in measures:
             low, high = row["average_intervals"][measure]
@@ -338,7 +338,7 @@ def _agreement(results: Result, signature: str) -> dict[str, Any]:
         "records": results["data"]["records"],
         "groups": len(results["rows"][0]["groups"]),
         "table": markdown_table(headers, rows),
-        "overlaps": [_overlap(row) for row in results["rows"] if (row.get("training_references") or {}).get("seen")],
+        "overlaps": [_overlap(row) for row in shown if (row.get("training_references") or {}).get("seen")],
         "command": results["command"],
     }
 

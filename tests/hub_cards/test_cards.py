@@ -96,6 +96,12 @@ def test_a_card_says_that_ratings_were_trained_on(measured, tmp_path):
         )
     card = draw_model_card(folder, training=[run], results=[tmp_path / "again" / "results.json"])
     assert "my-scorer was fine-tuned on 1 of the 1 different references of these ratings" in card.replace("\n", " ")
+    # Of another checkpoint in the same results, that is said on its own card only.
+    again = json.loads((tmp_path / "again" / "results.json").read_text())
+    other = {**again["rows"][0], "name": "other", "signature": "checkpoint:other|hash:000000000000"}
+    again["rows"].append(other)
+    (tmp_path / "two.json").write_text(json.dumps(again))
+    assert "other was" not in draw_model_card(folder, training=[run], results=[tmp_path / "two.json"])
 
 
 def test_the_metadata_round_trip(measured):
