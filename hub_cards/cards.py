@@ -323,8 +323,10 @@ def _agreement(results: Result, signature: str) -> dict[str, Any]:
     notes = list(dict.fromkeys(note for row in results["rows"] for note in row.get("columns", {})))
     level = f"{100 * results['confidence']:.0f} % interval"
     headers = ["metric", *(header for measure in measures for header in (f"{_label(measure)} x 100", level)), *notes]
-    checkpoint = _find_row(results["rows"], signature)
-    shown = [row for row in results["rows"] if row is checkpoint or row["kind"] != "checkpoint"]
+    content = _content_hash(signature)
+    shown = [  # of the checkpoint, there are several rows if it can leave inputs out
+        row for row in results["rows"] if row["kind"] != "checkpoint" or _content_hash(row["signature"]) == content
+    ]
     rows = []
     for row in shown:
         cells = [row["name"]]

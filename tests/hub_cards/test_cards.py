@@ -99,9 +99,10 @@ def test_a_card_says_that_ratings_were_trained_on(measured, tmp_path):
     # Of another checkpoint in the same results, that is said on its own card only.
     again = json.loads((tmp_path / "again" / "results.json").read_text())
     other = {**again["rows"][0], "name": "other", "signature": "checkpoint:other|hash:000000000000"}
-    again["rows"].append(other)
+    again["rows"] += [other, {**again["rows"][0], "name": "my-scorer (reference)"}]  # without the sources
     (tmp_path / "two.json").write_text(json.dumps(again))
-    assert "other was" not in draw_model_card(folder, training=[run], results=[tmp_path / "two.json"])
+    card = draw_model_card(folder, training=[run], results=[tmp_path / "two.json"])
+    assert "other was" not in card and len(cells(card, "my-scorer (reference)")) == 3
 
 
 def test_the_metadata_round_trip(measured):
