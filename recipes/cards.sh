@@ -17,16 +17,15 @@ bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
     --dataset sentence-transformers/stsb \
     --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
     --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), and the GNOME and Python manuals. Their translator also read Multi30k, whose captions are for non-commercial research."
-# shellcheck disable=SC2046
-bleurt-repro card metric/checkpoint/bleurt-repro-base $(trained docs/results/base-training) \
-    --results docs/results/mqm21.json --results docs/results/wmt22.json --results docs/results/webnlg-base.json --results docs/results/sanity-base.json \
-    --results docs/results/adversarial-base.json --results docs/results/reliability-base.json \
+bleurt-repro card metric/checkpoint/bleurt-repro-base --training metric/checkpoint/bleurt-repro-base/results.json \
+    --results docs/results/mqm21.json --results docs/results/wmt22.json --results docs/results/wmt18-base.json \
+    --results docs/results/webnlg-base.json --results docs/results/sanity-base.json --results docs/results/adversarial-base.json \
+    --results docs/results/reliability-base.json \
     --recipe docs/explanation/how-the-checkpoints-are-made.md --license apache-2.0 \
     --base-model sentence-transformers/all-mpnet-base-v2 \
-    --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
-    --dataset sentence-transformers/stsb \
-    --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
-    --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), counterfactual SNLI, Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), the GNOME and Python manuals, and a table of paraphrases (Apache-2.0). Their translator also read Multi30k, whose captions are for non-commercial research."
+    --dataset wikimedia/wikipedia --dataset Helsinki-NLP/tatoeba --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli \
+    --domain "news and other text translated into English; data-to-text as measured below; untested elsewhere." \
+    --data-terms "ratings of the WMT shared tasks of 2015 to 2022, published for research without a licence; cite their findings papers. Ratings of MLQE-PE (CC0 1.0) and of TRECVID captions (no licence stated; cite Lebron et al., 2022). Constructed pairs are made from Wikipedia (CC BY-SA), Tatoeba (CC BY 2.0 FR), the GNOME and Python manuals and a table of paraphrases (Apache-2.0). Entailment pairs are of MNLI, SNLI (CC BY-SA), counterfactual SNLI (Apache-2.0) and ConjNLI (MIT)."
 bleurt-repro card metric/checkpoint/bleurt-repro-multi --training metric/checkpoint/bleurt-repro-multi/results.json \
     --results docs/results/multi-wmt18.json --results docs/results/multi-mlqe.json --results docs/results/multi-mqm21-en-de.json \
     --results docs/results/multi-mqm21.json --results docs/results/multi-wmt22.json \
