@@ -17,7 +17,8 @@ bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
     --dataset sentence-transformers/stsb \
     --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
     --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), and the GNOME and Python manuals. Their translator also read Multi30k, whose captions are for non-commercial research."
-bleurt-repro card metric/checkpoint/bleurt-repro-base --training metric/checkpoint/bleurt-repro-base/results.json \
+bleurt-repro card metric/checkpoint/bleurt-repro-base \
+    --training docs/results/base-pretraining.json --training metric/checkpoint/bleurt-repro-base/results.json \
     --results docs/results/mqm21.json --results docs/results/wmt22.json --results docs/results/wmt18-base.json \
     --results docs/results/webnlg-base.json --results docs/results/sanity-base.json --results docs/results/adversarial-base.json \
     --results docs/results/reliability-base.json \
