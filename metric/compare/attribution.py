@@ -11,8 +11,7 @@ have, or words that are missing from the candidate.
 
 Like leave-one-out erasure (Li, Monroe and Jurafsky, 2016, https://arxiv.org/abs/1612.08220, section 2) it needs only scores,
 so that it works with any checkpoint, with sources and with several references. Erasure compares a candidate with one that
-has a hole; this compares two whole sentences, and it finds missing words. In 140 paraphrases with one known error each, the
-lowest effect was on the error in 89 %, by erasure in 75 %.
+has a hole; this compares two whole sentences, and it finds missing words.
 
 Its limit: words that only moved look like extra words in one place and missing words in another. The missing ones are left
 out, and the costs of a candidate are scaled down if their sum is more than the candidate's distance from the reference.
