@@ -36,6 +36,7 @@ from bleurt_repro.training.results import versions
 RECIPES = Path(__file__).resolve().parent
 STAGE_RECORD, BUILD_RECORD = "stage.json", "build.json"
 PLACEHOLDER = re.compile(r"\{([\w-]+)\}")
+PART = re.compile(r"\S*\{part\}\S*")
 INPUT = re.compile(r"\{data\}/([^\s\"',]+)")
 TRIAL_DIVISOR = 200
 PYTHON_STAGES = {"mix": mixture.write_mixture, "hold_out": mixture.hold_out, "select": mixture.write_selected}
@@ -54,7 +55,9 @@ class Build:
 
     def __init__(self, recipe: dict[str, Any], data: Path, work: Path, divisor: int, settings: dict[str, str]) -> None:
         self.settings = {**recipe["settings"], **settings}
-        self.stages = {stage["name"]: stage for stage in recipe["stages"]}
+        self.stages = {
+            stage["name"]: with_parts(stage, int(self.settings.get("parts", 1))) for stage in recipe["stages"]
+        }
         self.data, self.work, self.divisor = data, work, divisor
         self.fingerprints: dict[str, str] = {}
         self.hashes: dict[Path, str] = {}
@@ -199,17 +202,24 @@ def read_recipe(path: Path) -> dict[str, Any]:
     """Read a recipe. One that extends another has the stages of that one and settings of its own."""
     recipe = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
     if "extends" not in recipe:
-        return {**recipe, "stages": [with_parts(stage) for stage in recipe["stages"]]}
+        return recipe
     parent = read_recipe(path.with_name(f"{recipe['extends']}.yaml"))
     return {**parent, "settings": {**parent["settings"], **recipe["settings"]}}
 
 
-def with_parts(stage: dict[str, Any]) -> dict[str, Any]:
-    """Write the command of a stage out for each of its `parts`, whose number is `{part}`."""
-    if "parts" not in stage:
-        return stage
-    commands = [stage["side_by_side"].replace("{part}", str(part + 1)) for part in range(stage["parts"])]
-    return {"name": stage["name"], "side_by_side": commands}
+def with_parts(stage: dict[str, Any], parts: int) -> dict[str, Any]:
+    """Write out what has `{part}` for each part: commands that run side by side, or words of other commands."""
+    numbers = [str(part + 1) for part in range(parts)]
+
+    def repeat(command: str) -> str:
+        return PART.sub(lambda word: " ".join(word[0].replace("{part}", number) for number in numbers), command)
+
+    if isinstance(command := stage.get("side_by_side"), str) and "{part}" in command:
+        return {**stage, "side_by_side": [command.replace("{part}", number) for number in numbers]}
+    if "run" in stage:
+        commands = stage["run"]
+        return {**stage, "run": repeat(commands) if isinstance(commands, str) else [*map(repeat, commands)]}
+    return stage
 
 
 def digest(content: Any) -> str:

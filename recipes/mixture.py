@@ -114,7 +114,7 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
         ]
     if mixture.get("teacher"):
         teach([row for group in rows for row in group], mixture["teacher"], output / "cache")
-    columns, parts = ["reference", "candidate", "score", "weight", "system"], mixture["parts"]
+    columns, parts = ["reference", "candidate", "score", "weight", "system"], int(mixture["parts"])
     if "without" in mixture:
         rows = [[leave_out(row, mixture["without"], random) for row in group] for group in rows]
         columns.insert(0, "source")

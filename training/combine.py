@@ -57,8 +57,7 @@ def average_scorers(
     """Write the weighted mean of the weights of several scorers as a scorer, without a calibration.
 
     Args:
-        checkpoints: folders, embedded names or Hub ids, all of the same architecture, tokenizer and layout; at least two, or
-            one to be stored in another form.
+        checkpoints: folders, embedded names or Hub ids, all of the same architecture, tokenizer and layout; one is stored anew.
         output: folder to write; its results.json holds the weights of the members and their own results.
         weights: one number above 0 per checkpoint; equal by default. They are divided by their sum.
         dtype: type of the stored weights, one of `DTYPES`; `metric.loading.save.rounded_to_float8` describes float8.
@@ -70,7 +69,7 @@ def average_scorers(
         what results.json holds.
 
     Raises:
-        ValueError: if there are too few members, the scale is not above 0, they do not fit together, the output is one of them, or their weights
+        ValueError: if there is no member, the scale is not above 0, they do not fit together, the output is one of them, or their weights
             cannot be stored in float8.
     """
     import torch
@@ -85,11 +84,8 @@ def average_scorers(
         )
     if not 0 < scale < math.inf:
         raise ValueError(f"scale must be a number above 0, found {scale}")
-    if len(checkpoints) < (2 if (dtype, max_shard_size, scale) == ("float32", None, 1.0) else 1):
-        raise ValueError(
-            f"an average takes at least two checkpoints, found {len(checkpoints)}; one alone takes another dtype, a "
-            "max_shard_size or a scale to be stored by"
-        )
+    if not checkpoints:
+        raise ValueError("an average takes at least one checkpoint, found none")
     shares = _normalize(weights, len(checkpoints), "checkpoint", least=1e-12)
     folder = _validate_output(output, checkpoints, overwrite)
     members = [load_checkpoint(name) for name in checkpoints]

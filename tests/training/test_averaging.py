@@ -117,9 +117,7 @@ def test_what_does_not_fit_is_refused(tiny_scorer, tmp_path, make, message):
 
 
 def test_wrong_numbers(tiny_scorer, tmp_path):
-    with pytest.raises(ValueError, match="at least two checkpoints, found 1; one alone takes another dtype"):
-        average_scorers([str(tiny_scorer)], tmp_path / "out")
-    with pytest.raises(ValueError, match="at least two checkpoints, found 0"):
+    with pytest.raises(ValueError, match="at least one checkpoint, found none"):
         average_scorers([], tmp_path / "out", dtype="float8")
     with pytest.raises(ValueError, match="one finite weight above 0 for each of the 2 checkpoints"):
         average_scorers([str(tiny_scorer)] * 2, tmp_path / "out", [1, 0])
