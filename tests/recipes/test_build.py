@@ -180,6 +180,17 @@ def test_trials_build_base_and_from_its_scores_mini(data, encoder, tmp_path, in_
     assert [row["score"] for row in rows] == pytest.approx(scores, abs=0.02)
 
 
+@pytest.mark.parametrize(("parts", "members"), [("1", "{runs}/1"), ("2", "{runs}/1 {runs}/2")])
+def test_each_part_has_a_run_and_all_runs_are_averaged(tmp_path, parts, members):
+    recipe = build.read_recipe(ROOT / "recipes" / "base.yaml")
+    stages = build.Build(recipe, tmp_path, tmp_path, 1, {"parts": parts}).stages
+    assert [f"--output-dir {{out}}/{part + 1} " in run for part, run in enumerate(stages["runs"]["side_by_side"])] == [
+        True
+    ] * int(parts)
+    assert stages["checkpoint"]["run"][0].startswith(f"average {members} --scale")
+    assert stages["pretrained"]["run"].startswith(f"average {members.replace('runs', 'pretraining')} --output")
+
+
 @pytest.mark.long
 def test_a_trial_of_multi_scores_without_references(data, tmp_path, monkeypatch):
     encoder = tmp_path / "encoder"
