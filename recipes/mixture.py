@@ -41,8 +41,8 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             any of "ratings", a list of sources (see `select`), each with "kind" and number of "rows"; "longer", a
             number of texts to put together from them; "constructed", a list of pairs with targets (see
             `constructed_pairs`), each with "rows" and, perhaps, "limit" of the targets; "balanced", to leave out
-            constructed pairs until their mean target is the same at all lengths (see `balance_lengths`); "labelled",
-            a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
+            constructed pairs until their mean target is the same at all lengths (see `balance_lengths`); "unrelated", a
+            number of further pairs, of references and candidates of different constructed pairs; "labelled", a list of sources, each with "rows", whose score is by "metrics" instead (see `label`), after a share
             "dropping" of the candidates has lost words; "without", by "source" and "reference", the share of rows with a
             source that are given without the one or the other, for a model that reads both; "share", of constructed pairs
             among "drawn" rows of all these; "teacher", a checkpoint whose scores take the place of all ratings, labels and
@@ -105,6 +105,9 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
     if mixture.get("balanced"):
         constructed = balance_lengths(constructed, random)
         counts["constructed, after balancing lengths"] = len(constructed)
+    if unrelated := -(-int(mixture.get("unrelated", 0)) // divisor):
+        constructed += mismatch(constructed, unrelated, LOST * mixture["deviation"], random)
+        counts["unrelated texts"] = unrelated
     rows = [ratings + longer + labelled, constructed]
     if mixture.get("share"):
         shares = (1 - float(mixture["share"]), float(mixture["share"]))
@@ -113,7 +116,8 @@ def write_mixture(mixture: Mapping[str, Any], output: Path, divisor: int = 1) ->
             for group, share in zip(rows, shares, strict=True)
         ]
     if mixture.get("teacher"):
-        teach([row for group in rows for row in group], mixture["teacher"], output / "cache")
+        # One cache for all stages, since they draw some of the same pairs.
+        teach([row for group in rows for row in group], mixture["teacher"], output.parent / "cache")
     columns, parts = ["reference", "candidate", "score", "weight", "system"], int(mixture["parts"])
     if "without" in mixture:
         rows = [[leave_out(row, mixture["without"], random) for row in group] for group in rows]
@@ -152,6 +156,24 @@ def balance_lengths(pairs: Sequence[Row], random: np.random.Generator) -> list[R
         if sums[larger]:
             keep[sides[larger]] = random.random(sides[larger].sum()) < sums[1 - larger] / sums[larger]
     return [pair for pair, kept in zip(pairs, keep, strict=True) if kept]
+
+
+def mismatch(pairs: Sequence[Row], number: int, score: float, random: np.random.Generator) -> list[Row]:
+    """Return pairs of unrelated texts: the reference of one pair with the candidate of another.
+
+    Args:
+        pairs: rows with "reference" and "candidate".
+        number: number of pairs to return.
+        score: their score.
+        random: generator.
+    """
+    unrelated: list[Row] = []
+    while len(unrelated) < number:
+        one, other = (pairs[i] for i in random.integers(len(pairs), size=2))
+        if one["reference"] != other["reference"] and other["candidate"].strip():
+            texts = {"reference": one["reference"], "candidate": other["candidate"]}
+            unrelated.append({**texts, "score": score, "weight": 1.0, "system": "contrast: unrelated"})
+    return unrelated
 
 
 def hold_out(source: Mapping[str, Any], output: Path, divisor: int = 1) -> str:

@@ -74,7 +74,8 @@ def data(tmp_path_factory):
     rows = [row for s, n in splits.items() for row in rating_rows(2022, (f"{s}-en",), 3 * n, split=s)]
     write_rows(folder / "wmt22.jsonl.gz", rows)
     pairs = ("et-en", "ne-en", "ro-en", "ru-en", "si-en")
-    write_rows(folder / "mlqe_pe.jsonl.gz", rating_rows(2020, pairs, 8, split="train"))
+    splits = ("train", "test")
+    write_rows(folder / "mlqe_pe.jsonl.gz", [row for s in splits for row in rating_rows(2020, pairs, 8, split=s)])
     write_rows(folder / "captions.jsonl.gz", rating_rows(2019, ("en-en",), 10, subset="multiple-annotator"))
     write_rows(folder / "mqm21.jsonl.gz", rating_rows(2021, ("zh-en",), 40, split="test"))
     rows = [
@@ -388,6 +389,20 @@ def test_copies_of_references_have_a_target_of_their_own(ratings_file, tmp_path)
     references = {row["reference"] for row in rows}
     assert len(references) == 5 and references <= {row["reference"] for row in mixture.read_rows(ratings_file)[:40]}
     assert all((row["candidate"], row["score"]) == (row["reference"], 1.5) for row in rows)
+
+
+def test_unrelated_texts_are_references_and_candidates_of_different_pairs(ratings_file, tmp_path):
+    sources = [{"name": "copies", "file": ratings_file, "first": 40, "copies": 1.5, "rows": 5}]
+    settings = {"seed": 1, "parts": 1, "never": [], "deviation": 0.5, "constructed": sources}
+    mixture.write_mixture(settings, tmp_path)
+    [without] = parts(tmp_path)
+    summary = mixture.write_mixture({**settings, "unrelated": "7"}, tmp_path)
+    [rows] = parts(tmp_path)
+    unrelated = [row for row in rows if row["candidate"] != row["reference"]]
+    assert len(unrelated) == 7 and {row["score"] for row in unrelated} == {mixture.LOST / 2}
+    assert {row["candidate"] for row in unrelated} <= {row["candidate"] for row in without}
+    assert len(rows) == 12 and all(row in rows for row in without)  # they change nothing else
+    assert "unrelated texts | 7" in summary
 
 
 def test_a_share_of_constructed_pairs_is_drawn(ratings_file, data, tmp_path):
