@@ -4,29 +4,20 @@
 #     sh recipes/cards.sh
 set -eu
 cd "$(dirname "$0")/.."
-checkpoint=metric/checkpoint/bleurt-repro-mini
-# trained FOLDER: options that name the results of each training, in order
-trained() { for file in $(printf '%s\n' "$1"/*.json | sort -t/ -k4 -n); do printf -- '--training %s ' "$file"; done; }
-# shellcheck disable=SC2046  # the words of $(trained ...) are options
-bleurt-repro card "$checkpoint" $(trained docs/results/mini-training) \
-    --results docs/results/mqm21.json --results docs/results/wmt22.json --results docs/results/webnlg.json --results docs/results/sanity.json \
-    --results docs/results/adversarial.json --results docs/results/reliability-mini.json \
-    --recipe docs/explanation/how-the-checkpoints-are-made.md --license apache-2.0 \
-    --base-model sentence-transformers/all-MiniLM-L6-v2 \
-    --dataset wikimedia/wikipedia --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli --dataset Helsinki-NLP/tatoeba \
-    --dataset sentence-transformers/stsb \
-    --domain "news translated into English; data-to-text as measured below; untested elsewhere." \
-    --data-terms "ratings of the WMT shared tasks, published for research; cite their findings papers. Synthetic pairs are made from WMT 2018, Wikipedia, MNLI and SNLI (CC BY-SA), Tatoeba (CC BY 2.0 FR), STS-B (CC BY-SA 4.0), and the GNOME and Python manuals. Their translator also read Multi30k, whose captions are for non-commercial research."
-bleurt-repro card metric/checkpoint/bleurt-repro-base \
-    --training docs/results/base-pretraining.json --training metric/checkpoint/bleurt-repro-base/results.json \
-    --results docs/results/mqm21.json --results docs/results/wmt22.json --results docs/results/wmt18-base.json \
-    --results docs/results/webnlg-base.json --results docs/results/sanity-base.json --results docs/results/adversarial-base.json \
-    --results docs/results/reliability-base.json \
-    --recipe docs/explanation/how-the-checkpoints-are-made.md --license apache-2.0 \
-    --base-model sentence-transformers/all-mpnet-base-v2 \
-    --dataset wikimedia/wikipedia --dataset Helsinki-NLP/tatoeba --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli \
-    --domain "news and other text translated into English; data-to-text as measured below; untested elsewhere." \
-    --data-terms "ratings of the WMT shared tasks of 2015 to 2022, published for research without a licence; cite their findings papers. Ratings of MLQE-PE (CC0 1.0) and of TRECVID captions (no licence stated; cite Lebron et al., 2022). Constructed pairs are made from Wikipedia (CC BY-SA), Tatoeba (CC BY 2.0 FR), the GNOME and Python manuals and a table of paraphrases (Apache-2.0). Entailment pairs are of MNLI, SNLI (CC BY-SA), counterfactual SNLI (Apache-2.0) and ConjNLI (MIT)."
+# english NAME ENCODER SUFFIX: the card of a checkpoint that base.yaml or mini.yaml made; SUFFIX ends the names of its results
+english() {
+    bleurt-repro card "metric/checkpoint/bleurt-repro-$1" \
+        --training "docs/results/$1-pretraining.json" --training "metric/checkpoint/bleurt-repro-$1/results.json" \
+        --results docs/results/mqm21.json --results docs/results/wmt22.json --results "docs/results/wmt18$3.json" \
+        --results "docs/results/webnlg$3.json" --results "docs/results/sanity$3.json" --results "docs/results/adversarial$3.json" \
+        --results "docs/results/reliability-$1.json" \
+        --recipe docs/explanation/how-the-checkpoints-are-made.md --license apache-2.0 --base-model "sentence-transformers/$2" \
+        --dataset wikimedia/wikipedia --dataset Helsinki-NLP/tatoeba --dataset nyu-mll/multi_nli --dataset stanfordnlp/snli \
+        --domain "news and other text translated into English; data-to-text as measured below; untested elsewhere." \
+        --data-terms "ratings of the WMT shared tasks of 2015 to 2022, published for research without a licence; cite their findings papers. Ratings of MLQE-PE (CC0 1.0) and of TRECVID captions (no licence stated; cite Lebron et al., 2022). Constructed pairs are made from Wikipedia (CC BY-SA), Tatoeba (CC BY 2.0 FR), the GNOME and Python manuals and a table of paraphrases (Apache-2.0). Entailment pairs are of MNLI, SNLI (CC BY-SA), counterfactual SNLI (Apache-2.0) and ConjNLI (MIT)."
+}
+english mini all-MiniLM-L6-v2 ""
+english base all-mpnet-base-v2 -base
 bleurt-repro card metric/checkpoint/bleurt-repro-multi --training metric/checkpoint/bleurt-repro-multi/results.json \
     --results docs/results/multi-wmt18.json --results docs/results/multi-mlqe.json --results docs/results/multi-mqm21-en-de.json \
     --results docs/results/multi-mqm21.json --results docs/results/multi-wmt22.json \

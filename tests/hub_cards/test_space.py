@@ -60,7 +60,7 @@ def test_the_card_has_the_figures_of_the_results_file():
     card = draw_space_card()
     results = Result.read(ROOT / "docs" / "results" / "wmt22.json")
     (row,) = [row for row in results["rows"] if row["name"] == "bleurt-repro-mini"]
-    table = card.split(f"{results['title']}:")[1].split("###")[0]
+    table = card.split(f"{results['title']}:\n\n")[1].split("\n\n")[0]
     measures = results["measures"][:MEASURES_RECORDED]
     for group, figures in row["groups"].items():
         (line,) = [line for line in table.splitlines() if line.startswith(f"| {group} |")]

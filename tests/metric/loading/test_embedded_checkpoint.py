@@ -38,7 +38,9 @@ def test_it_is_small_and_its_matrices_are_stored_in_8_bits():
     weights = FOLDER / "model.safetensors"
     assert weights.stat().st_size <= 24_000_000
     with safe_open(weights, "pt") as file:
-        assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F8_E4M3", "F32"}  # noqa: SIM118
+        kinds = [file.get_slice(name).get_dtype() for name in file.keys()]  # noqa: SIM118
+    # One of the 41 matrices has numbers too small for 8 bits.
+    assert (kinds.count("F8_E4M3"), kinds.count("BF16"), kinds.count("F32")) == (40, 1, len(kinds) - 41)
 
 
 def test_the_larger_one_is_stored_in_small_shards_of_bytes(base):
@@ -133,7 +135,7 @@ def test_the_reference_itself_scores_highest(name, step, request):
         scorer.score(references=references, candidates=texts)
         for texts in (references, [pair.better for pair in pairs], [pair.worse for pair in pairs])
     )
-    assert np.quantile(itself, 0.01) > 1  # of all but a few: base gives a copy of two sentences 0.13
+    assert np.quantile(itself, 0.01) > 0.9  # of all but a few: base gives a copy of two sentences 0.13, mini 0.5
     first = [one > max(others) for one, *others in zip(itself, better, worse, strict=True)]
     # The encoder has no upper case: candidates that differ in casing alone tie.
     assert sum(first) / len(first) > 0.95
